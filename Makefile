@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Nothing has to be installed beforehand but Python (>= 3.11) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+# Threads belong to the caller, not to the package: one each for parallel workers, no busy waiting on small machines.
+export OMP_WAIT_POLICY ?= PASSIVE
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv venv-dev demo test test-all lint format bench docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+venv:
+	@$(PYTHON) tools/make_venv.py
+
+venv-dev:
+	@$(PYTHON) tools/make_venv.py dev
+
+demo: venv ## fit the embedded cytometry data without labels and write results/demo/report.html
+	$(BIN)/python -m latentdo demo --out results/demo --overwrite
+
+test: lint ## lint, then the fast tests (under ten minutes on two cores)
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=term:skip-covered src tests
+
+test-all: lint ## every test, the slow ones and those that need a browser too
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered src tests
+
+lint: venv-dev ## ruff, mypy --strict, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: venv-dev ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
+	$(BIN)/python -m benchmarks
+
+clean: ## remove everything that make created
+	rm -rf .venv .venv-* .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,331 @@
+"""Column-wise transforms and standardisation, with the Jacobian that log-densities need.
+
+The model is fitted to ``z = (t(x) - mean) / scale``, where ``t`` acts on each column alone. A density of the
+user's data therefore is ``log p(x) = log p(z) + log |dz/dx|``; :class:`Preprocessor` supplies both terms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+__all__ = ["TRANSFORMS", "Preprocessor", "TransformName"]
+
+TransformName = Literal["none", "log", "log1p", "rank-gaussian"]
+TRANSFORMS: Final[tuple[str, ...]] = get_args(TransformName)
+
+Array = NDArray[np.float64]
+
+_MAX_SEGMENTS = 128  # equal-mass segments of a rank-gaussian map: its slopes are a density estimate
+_ROWS_PER_SEGMENT = 10  # a slope from fewer rows is noise, and held-out densities would pay for it
+_TAIL_MASS = 0.1  # the linear tails continue the mean slope over this outermost share of the rows
+_MIN_GAP = 1e-10  # knots closer than this share of the range are one knot: keeps slopes finite
+
+_LARGEST = 1e150  # squares stay finite
+
+_LOWER_BOUND = {"log": 0.0, "log1p": -1.0}  # each transform is defined strictly above its bound
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessor:
+    """An invertible map from the user's units ``x`` to standardised ``z``, fitted once and then fixed.
+
+    Parameters
+    ----------
+    transform : {"none", "log", "log1p", "rank-gaussian"}
+        ``"log"`` is the natural logarithm (values above 0), ``"log1p"`` is ``log(1 + x)`` (values above -1),
+        and ``"rank-gaussian"`` maps each column piecewise linearly and strictly increasingly onto the normal
+        quantiles of its ranks, with linear tails beyond the range of the fitted rows.
+    columns : tuple of str
+        Names of the variables, for messages and for :meth:`forward_column`.
+    mean, scale : ndarray [d]
+        Location and standard deviation of the transformed columns; the scale of a constant column is 1.
+    knots : tuple of (ndarray, ndarray), one a column
+        Per-column state of ``"rank-gaussian"``: increasing values, and the normal quantile at each.
+        Empty for the other transforms, which have no state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 90.0]])
+    >>> prep = Preprocessor.fit(x, "log", columns=("a", "b"))
+    >>> z = prep.forward(x)
+    >>> bool(np.allclose(z.mean(axis=0), 0.0) and np.allclose(z.std(axis=0), 1.0))
+    True
+    >>> bool(np.allclose(prep.inverse(z), x))
+    True
+    >>> prep.log_jacobian(x).shape
+    (3,)
+    """
+
+    transform: TransformName
+    columns: tuple[str, ...]
+    mean: Array
+    scale: Array
+    knots: tuple[tuple[Array, Array], ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        x: ArrayLike,
+        transform: str = "none",
+        columns: tuple[str, ...] | None = None,
+        row_index: NDArray[np.int64] | None = None,
+    ) -> Self:
+        """Learn the transform and the scaling from ``x [n, d]``.
+
+        Parameters
+        ----------
+        x : array [n, d]
+            Finite numbers in the user's units.
+        transform : {"none", "log", "log1p", "rank-gaussian"}
+            Applied to every column.
+        columns : tuple of str, optional
+            Names for messages; ``X1 .. Xd`` by default.
+        row_index : ndarray [n], optional
+            Row numbers for messages, where rows of the user's table were dropped before.
+
+        Raises
+        ------
+        ValueError
+            If the transform is unknown, a value lies outside its domain, or a column's size defeats float64.
+        """
+        if transform not in TRANSFORMS:
+            raise ValueError(
+                f"transform={transform!r} is unknown; use one of {', '.join(map(repr, TRANSFORMS))}."
+            )
+        values = np.asarray(x, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] == 0:
+            raise ValueError(f"Expected a 2D array with at least one row, got shape {values.shape}.")
+        if columns is None:
+            columns = tuple(f"X{j + 1}" for j in range(values.shape[1]))
+        _check_float64((np.abs(values) < _LARGEST).all(axis=0), columns, "are too large")
+        name = cast("TransformName", transform)
+        d = values.shape[1]
+        knots = tuple(_rank_knots(values[:, j]) for j in range(d)) if name == "rank-gaussian" else ()
+        raw = cls(name, tuple(columns), np.zeros(d), np.ones(d), knots)
+        raw._check_domain(values, row_index)
+        transformed = raw._transformed(values)
+        mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
+        constant = np.ptp(transformed, axis=0) == 0.0
+        mean[constant] = transformed[0, constant]
+        scale[constant] = 1.0
+        _check_float64(scale > 0.0, columns, "vary too little")
+        return cls(name, tuple(columns), _frozen(mean), _frozen(scale), knots)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of columns ``d``."""
+        return len(self.columns)
+
+    def forward(self, x: ArrayLike) -> Array:
+        """Transform, then standardise: ``x [n, d]`` in the user's units to ``z [n, d]``.
+
+        Raises
+        ------
+        ValueError
+            If a value lies outside the domain of the transform; the message names row, column and remedy.
+        """
+        values = self._checked(x)
+        self._check_domain(values)
+        return (self._transformed(values) - self.mean) / self.scale
+
+    def inverse(self, z: ArrayLike) -> Array:
+        """Undo :meth:`forward`: ``z [n, d]`` to the user's units.
+
+        Under a logarithm a ``z`` too large for float64 gives infinity, without a warning.
+        """
+        t = self._checked(z) * self.scale + self.mean
+        with np.errstate(over="ignore"):
+            if self.transform == "log":
+                return cast("Array", np.exp(t))
+            if self.transform == "log1p":
+                return cast("Array", np.expm1(t))
+        for j, (xs, zs) in enumerate(self.knots):
+            t[:, j] = _piecewise(t[:, j], zs, xs, 1.0 / _slopes(xs, zs))
+        return t
+
+    def log_jacobian(self, x: ArrayLike) -> Array:
+        """``log |dz/dx|`` summed over columns, one number a row: ``log p(x) = log p(z) + log_jacobian(x)``.
+
+        Parameters
+        ----------
+        x : array [n, d]
+            Rows in the user's units. At a knot of ``"rank-gaussian"`` the slope to its right is used.
+
+        Returns
+        -------
+        ndarray [n]
+        """
+        values = self._checked(x)
+        self._check_domain(values)
+        total = np.full(values.shape[0], -np.log(self.scale).sum())
+        if self.transform == "log":
+            total -= np.log(values).sum(axis=1)
+        elif self.transform == "log1p":
+            total -= np.log1p(values).sum(axis=1)
+        for j, (xs, zs) in enumerate(self.knots):
+            total += np.log(_slopes(xs, zs))[np.searchsorted(xs, values[:, j], side="right")]
+        return total
+
+    def forward_column(self, column: str, values: ArrayLike) -> Array:
+        """Standardise values of one variable, as ``do={"PKA": 1.5}`` needs.
+
+        Examples
+        --------
+        >>> prep = Preprocessor.fit([[0.0, 1.0], [2.0, 5.0]], columns=("a", "b"))
+        >>> prep.forward_column("b", [3.0, 5.0])
+        array([0., 1.])
+        """
+        only, flat = self._one(column), np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return only.forward(flat[:, None])[:, 0]
+
+    def inverse_column(self, column: str, z: ArrayLike) -> Array:
+        """Undo :meth:`forward_column`."""
+        only, flat = self._one(column), np.atleast_1d(np.asarray(z, dtype=np.float64))
+        return only.inverse(flat[:, None])[:, 0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and strings: survives JSON exactly (floats are written with all their digits)."""
+        return {
+            "transform": self.transform,
+            "columns": list(self.columns),
+            "mean": self.mean.tolist(),
+            "scale": self.scale.tolist(),
+            "knots": [[xs.tolist(), zs.tolist()] for xs, zs in self.knots],
+        }
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Self:
+        """Rebuild what :meth:`to_dict` wrote.
+
+        Examples
+        --------
+        >>> import json
+        >>> prep = Preprocessor.fit([[0.0], [1.0], [5.0]], "rank-gaussian")
+        >>> again = Preprocessor.from_dict(json.loads(json.dumps(prep.to_dict())))
+        >>> bool((again.forward([[0.3]]) == prep.forward([[0.3]])).all())
+        True
+        """
+        if state["transform"] not in TRANSFORMS:
+            raise ValueError(f"transform={state['transform']!r} is unknown to this version of latentdo.")
+        return cls(
+            transform=state["transform"],
+            columns=tuple(state["columns"]),
+            mean=_frozen(np.asarray(state["mean"], dtype=np.float64)),
+            scale=_frozen(np.asarray(state["scale"], dtype=np.float64)),
+            knots=tuple(
+                (_frozen(np.asarray(xs, dtype=np.float64)), _frozen(np.asarray(zs, dtype=np.float64)))
+                for xs, zs in state["knots"]
+            ),
+        )
+
+    def _one(self, column: str) -> Self:
+        """Restrict to one variable."""
+        if column not in self.columns:
+            raise ValueError(f"There is no variable {column!r}; the variables are {', '.join(self.columns)}.")
+        j = self.columns.index(column)
+        at = slice(j, j + 1)
+        return type(self)(self.transform, (column,), self.mean[at], self.scale[at], self.knots[at])
+
+    def _checked(self, values: ArrayLike) -> Array:
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim != 2 or array.shape[1] != self.n_variables:
+            raise ValueError(f"Expected a 2D array with {self.n_variables} columns, got shape {array.shape}.")
+        return array
+
+    def _check_domain(self, values: Array, row_index: NDArray[np.int64] | None = None) -> None:
+        """Refuse what the logarithm is not defined for: the first cell, and how many there are."""
+        bound = _LOWER_BOUND.get(self.transform)
+        if bound is None:
+            return
+        bad = ~(values > bound)
+        if bad.any():
+            row, j = (int(i) for i in np.argwhere(bad)[0])
+            shown = row if row_index is None else int(row_index[row])
+            other = (
+                'transform="log1p" (values above -1) or transform="rank-gaussian" (any values)'
+                if self.transform == "log"
+                else 'transform="rank-gaussian" (any values)'
+            )
+            raise ValueError(
+                f'transform="{self.transform}" needs values above {bound:g}, but row {shown}, column '
+                f"{self.columns[j]!r} is {values[row, j]:g} ({int(bad.sum())} such cells in "
+                f"{int(bad.any(axis=0).sum())} columns); use {other}, or drop these rows."
+            )
+
+    def _transformed(self, values: Array) -> Array:
+        if self.transform == "log":
+            return cast("Array", np.log(values))
+        if self.transform == "log1p":
+            return cast("Array", np.log1p(values))
+        if not self.knots:
+            return values
+        out = np.empty_like(values)
+        for j, (xs, zs) in enumerate(self.knots):
+            out[:, j] = _piecewise(values[:, j], xs, zs, _slopes(xs, zs))
+        return out
+
+
+def _check_float64(good: NDArray[np.bool_], columns: tuple[str, ...], what: str) -> None:
+    for j in np.flatnonzero(~good):
+        raise ValueError(
+            f"The values of column {columns[j]!r} {what} for float64 arithmetic; "
+            "express the column in another unit, or drop it."
+        )
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array
+
+
+def _rank_knots(column: Array) -> tuple[Array, Array]:
+    """Choose knots of the rank-gaussian map: distinct values, and the normal quantile of their mean rank.
+
+    Ties share their mean rank. Knots are spaced by equal mass, refined geometrically towards both ends, so
+    that tails are resolved where rows are few, out to the extremes.
+    """
+    n = column.size
+    values, counts = np.unique(column, return_counts=True)
+    quantiles = ndtri((np.cumsum(counts) - counts / 2.0) / n)
+    segments = max(2, min(_MAX_SEGMENTS, n // _ROWS_PER_SEGMENT))
+    inner = np.arange(1, segments) / segments
+    tail = 0.5 ** np.arange(1, 64) / segments
+    tail = tail[tail * n >= _ROWS_PER_SEGMENT]
+    mass = np.concatenate([[0.0], tail, inner, 1.0 - tail, [1.0]])
+    at = np.searchsorted(np.cumsum(counts), np.ceil(mass * n), side="left")
+    chosen = np.unique(np.clip(at, 0, values.size - 1))
+    xs, zs = values[chosen], quantiles[chosen]
+    keep = np.ones(xs.size, dtype=bool)
+    gap = _MIN_GAP * (xs[-1] - xs[0])
+    last = 0
+    for i in range(1, xs.size):
+        if xs[i] - xs[last] > gap:
+            last = i
+        else:
+            keep[i] = False
+    return _frozen(xs[keep]), _frozen(zs[keep])
+
+
+def _slopes(xs: Array, zs: Array) -> Array:
+    """``dz/dx`` left of the first knot, in each segment, and right of the last knot: ``[n_knots + 1]``."""
+    if xs.size == 1:
+        return np.ones(2)
+    middle = np.diff(zs) / np.diff(xs)
+    low = max(1, int(np.searchsorted(zs, ndtri(_TAIL_MASS))))
+    high = min(xs.size - 2, int(np.searchsorted(zs, ndtri(1.0 - _TAIL_MASS))))
+    left = (zs[low] - zs[0]) / (xs[low] - xs[0])
+    right = (zs[-1] - zs[high]) / (xs[-1] - xs[high])
+    return np.concatenate([[left], middle, [right]])
+
+
+def _piecewise(at: Array, xs: Array, ys: Array, slopes: Array) -> Array:
+    """Evaluate the piecewise linear map through ``(xs, ys)`` with linear tails."""
+    segment = np.searchsorted(xs, at, side="right")
+    anchor = np.maximum(segment - 1, 0)
+    return ys[anchor] + (at - xs[anchor]) * slopes[segment]

@@ -103,7 +103,7 @@ class Preprocessor:
             raise ValueError(f"Expected a 2D array with at least one row, got shape {values.shape}.")
         if columns is None:
             columns = tuple(f"X{j + 1}" for j in range(values.shape[1]))
-        _check_float64((np.abs(values) < _LARGEST).all(axis=0), columns, "are too large")
+        _check_float64(np.abs(values).max(axis=0) < _LARGEST, columns, "are too large")
         name = cast("TransformName", transform)
         d = values.shape[1]
         knots = tuple(_rank_knots(values[:, j]) for j in range(d)) if name == "rank-gaussian" else ()

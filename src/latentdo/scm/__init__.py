@@ -1,0 +1,67 @@
+"""Simulator: structural causal models to compose by hand, and random benchmarks in one call.
+
+Examples
+--------
+>>> from latentdo.scm import SCM, Gaussian, Linear
+>>> scm = SCM({"dose": Gaussian(), "effect": (Linear({"dose": 1.5}), Gaussian(scale=0.2))})
+>>> scm.do(dose=2.0).mean()["effect"]
+3.0
+"""
+
+from latentdo.scm.benchmark import simulate
+from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
+from latentdo.scm.mechanisms import (
+    MLP,
+    AdditiveMechanism,
+    Function,
+    Linear,
+    Mechanism,
+    NonadditiveFunction,
+    NonadditiveMLP,
+)
+from latentdo.scm.model import SCM
+from latentdo.scm.noise import (
+    ATOM_STD,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Laplace,
+    Noise,
+    PointMass,
+    StudentT,
+    Uniform,
+)
+from latentdo.scm.presets import PRESETS, NormalWeights, Preset, SignedUniformWeights
+from latentdo.scm.simulation import Simulation
+from latentdo.scm.variable import Variable
+
+__all__ = [
+    "ATOM_STD",
+    "MLP",
+    "PRESETS",
+    "SCM",
+    "AdditiveMechanism",
+    "Atomic",
+    "Exponential",
+    "Function",
+    "Gamma",
+    "Gaussian",
+    "Imperfect",
+    "Intervention",
+    "Laplace",
+    "Linear",
+    "Mechanism",
+    "Noise",
+    "NonadditiveFunction",
+    "NonadditiveMLP",
+    "NormalWeights",
+    "PointMass",
+    "Preset",
+    "SignedUniformWeights",
+    "Simulation",
+    "Stochastic",
+    "StudentT",
+    "Uniform",
+    "Variable",
+    "simulate",
+]

@@ -1,0 +1,113 @@
+r"""Interventions: what replaces a variable's structural equation.
+
+============  ==================================================  =================================
+kind          new equation                                        shorthand in ``scm.do``
+============  ==================================================  =================================
+atomic        :math:`x_j = c`                                     a number
+stochastic    :math:`x_j = \tilde\varepsilon_j`                   a `Noise`
+imperfect     :math:`x_j = \tilde\zeta_j(x_{\mathrm{pa}(j)}, \tilde\varepsilon_j)`  a `Mechanism` or a `Variable`
+============  ==================================================  =================================
+
+Atomic and stochastic interventions are *perfect*: they cut the variable off from its parents.
+"""
+
+import numbers
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from latentdo.scm.mechanisms import Linear, Mechanism
+from latentdo.scm.noise import Noise, PointMass
+from latentdo.scm.variable import Variable
+
+
+class Intervention(ABC):
+    """A change of one variable's structural equation."""
+
+    @property
+    @abstractmethod
+    def is_perfect(self) -> bool:
+        """Whether the variable no longer depends on its parents."""
+
+    @abstractmethod
+    def apply(self, variable: Variable) -> Variable:
+        """Return the intervened variable."""
+
+
+@dataclass(frozen=True)
+class Atomic(Intervention):
+    """Hold the variable at ``value``."""
+
+    value: float
+
+    @property
+    def is_perfect(self) -> bool:  # noqa: D102
+        return True
+
+    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002, D102
+        return Variable(Linear(), PointMass(self.value))
+
+
+@dataclass(frozen=True)
+class Stochastic(Intervention):
+    """Draw the variable from ``noise``, whatever its parents are."""
+
+    noise: Noise
+
+    @property
+    def is_perfect(self) -> bool:  # noqa: D102
+        return True
+
+    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002, D102
+        return Variable(Linear(), self.noise)
+
+
+@dataclass(frozen=True)
+class Imperfect(Intervention):
+    """Change the mechanism, the noise, or both; what is not given stays as it is.
+
+    Parameters
+    ----------
+    mechanism
+        New mechanism. Its parents must be among those the variable has without interventions.
+    noise
+        New noise.
+    """
+
+    mechanism: Mechanism | None = None
+    noise: Noise | None = None
+
+    def __post_init__(self) -> None:
+        if self.mechanism is None and self.noise is None:
+            raise ValueError("Imperfect: give a new mechanism, a new noise, or both")
+
+    @property
+    def is_perfect(self) -> bool:  # noqa: D102
+        return False
+
+    def apply(self, variable: Variable) -> Variable:  # noqa: D102
+        return Variable(
+            variable.mechanism if self.mechanism is None else self.mechanism,
+            variable.noise if self.noise is None else self.noise,
+        )
+
+
+InterventionLike = Intervention | float | Noise | Mechanism | Variable
+"""What ``scm.do`` accepts for a variable; see the table above."""
+
+
+def as_intervention(value: object, name: str) -> Intervention:
+    """Read the shorthands of ``scm.do``; ``name`` is the variable, for the error message."""
+    if isinstance(value, Intervention):
+        return value
+    if isinstance(value, Noise):
+        return Stochastic(value)
+    if isinstance(value, Mechanism):
+        return Imperfect(mechanism=value)
+    if isinstance(value, Variable):
+        return Imperfect(value.mechanism, value.noise)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return Atomic(float(value))
+    raise TypeError(
+        f"do: cannot intervene on {name!r} with {value!r}; give a number (atomic), a Noise (stochastic), "
+        "a Mechanism or Variable (imperfect), or an Intervention"
+    )

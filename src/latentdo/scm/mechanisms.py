@@ -1,0 +1,316 @@
+r"""Mechanisms: how a variable depends on its parents and on its noise.
+
+The structural equation of variable :math:`j` is :math:`x_j = \zeta_j(x_{\mathrm{pa}(j)}, \varepsilon_j)`. An
+*additive* mechanism has the form :math:`\zeta_j = f_j(x_{\mathrm{pa}(j)}) + \varepsilon_j`; then the conditional
+density of :math:`x_j` is that of the noise at the residual. A mechanism names its parents, so it can be read and
+moved by itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from latentdo.scm.noise import FloatArray
+
+WeightSampler = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+"""Draws an array of weights of the given shape."""
+
+
+def _check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
+    if isinstance(parents, str):
+        raise TypeError(
+            f"{owner}: parents must be a list of names, got the text {parents!r}; write [{parents!r}]"
+        )
+    names = tuple(parents)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{owner}: a parent must be the name of a variable (text), got {name!r}")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{owner}: parent {repeated[0]!r} is listed twice; name every parent once")
+    return names
+
+
+def _check_array(owner: str, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{owner}: {name} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {name} must be finite")
+    array.setflags(write=False)
+    return array
+
+
+class Mechanism(ABC):
+    """A deterministic function of the parents and the noise."""
+
+    parents: tuple[str, ...]
+
+    @abstractmethod
+    def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Values of the variable, shape ``[n]``, from ``parents [n, n_parents]`` and ``noise [n]``."""
+
+    @abstractmethod
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
+
+
+class AdditiveMechanism(Mechanism):
+    """A mechanism whose noise is added at the end."""
+
+    @abstractmethod
+    def location(self, parents: FloatArray) -> FloatArray:
+        """The part that does not depend on the noise, shape ``[n]``."""
+
+    def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Add the noise to `location`."""
+        return np.asarray(self.location(parents) + noise)
+
+
+class LayeredMechanism(Mechanism):
+    """A mechanism with a last layer of weights, which an imperfect intervention of the paper redraws."""
+
+    @abstractmethod
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "LayeredMechanism":
+        """Return a copy whose last-layer weights (not its biases, not earlier layers) are drawn afresh."""
+
+
+@dataclass(frozen=True)
+class Linear(AdditiveMechanism, LayeredMechanism):
+    """Weighted sum of the parents plus an intercept; without parents it leaves the noise as it is.
+
+    Parameters
+    ----------
+    weights
+        Parent name to coefficient.
+    intercept
+        Added constant.
+
+    Examples
+    --------
+    >>> Linear({"rain": 0.8, "sprinkler": -1.5}).formula()
+    '0.8 rain - 1.5 sprinkler + e'
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    intercept: float = 0.0
+    parents: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _vector: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.weights, Mapping):
+            raise TypeError(f"Linear: weights must map parent names to numbers, got {self.weights!r}")
+        parents = _check_parents(self.weights, "Linear")
+        vector = _check_array("Linear", "weights", list(self.weights.values()), (len(parents),))
+        if not np.isfinite(self.intercept):
+            raise ValueError(f"Linear: intercept must be a finite number, got {self.intercept!r}")
+        object.__setattr__(self, "weights", dict(zip(parents, vector.tolist(), strict=True)))
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "_vector", vector)
+
+    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
+        return np.asarray(parents @ self._vector + self.intercept)
+
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "Linear":  # noqa: D102
+        weights = draw(rng, (len(self.parents),)).tolist()
+        return replace(self, weights=dict(zip(self.parents, weights, strict=True)))
+
+    def formula(self) -> str:  # noqa: D102
+        terms = [f"{weight:+.3g} {name}" for name, weight in self.weights.items()]
+        if self.intercept:
+            terms.append(f"{self.intercept:+.3g}")
+        # "+0.8 a", "-1.5 b" -> "0.8 a - 1.5 b"
+        first, *rest = [*terms, "+e"]
+        return " ".join([first.removeprefix("+"), *(f"{term[0]} {term[1:]}" for term in rest)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Perceptron(LayeredMechanism):
+    """One hidden layer of ReLU units; whether the noise is an input is left to the subclasses."""
+
+    parents: tuple[str, ...]
+    hidden_weights: FloatArray = field(repr=False)
+    hidden_bias: FloatArray = field(repr=False)
+    output_weights: FloatArray = field(repr=False)
+    output_bias: float = field(default=0.0, repr=False)
+
+    @staticmethod
+    def _n_inputs(n_parents: int) -> int:
+        return n_parents
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        parents = _check_parents(self.parents, owner)
+        units = np.shape(self.hidden_bias)[0] if np.ndim(self.hidden_bias) == 1 else 0
+        if units == 0:
+            raise ValueError(f"{owner}: hidden_bias must be a vector with one entry a hidden unit")
+        inputs = self._n_inputs(len(parents))
+        object.__setattr__(self, "parents", parents)
+        for name, shape in (
+            ("hidden_weights", (inputs, units)),
+            ("hidden_bias", (units,)),
+            ("output_weights", (units,)),
+        ):
+            object.__setattr__(self, name, _check_array(owner, name, getattr(self, name), shape))
+        object.__setattr__(
+            self, "output_bias", _check_array(owner, "output_bias", self.output_bias, ()).item()
+        )
+
+    def _forward(self, inputs: FloatArray) -> FloatArray:
+        hidden = inputs @ self.hidden_weights + self.hidden_bias
+        return np.asarray(np.maximum(hidden, 0.0) @ self.output_weights + self.output_bias)
+
+    @property
+    def n_hidden(self) -> int:
+        """Number of hidden units."""
+        return self.hidden_bias.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class MLP(_Perceptron, AdditiveMechanism):
+    r"""Additive network with one hidden layer of ReLU units.
+
+    .. math:: x_j = w^\top \max(0, W^\top x_{\mathrm{pa}(j)} + b) + c + \varepsilon_j
+
+    Parameters
+    ----------
+    parents
+        Names, in the order of the rows of ``hidden_weights``.
+    hidden_weights, hidden_bias, output_weights, output_bias
+        ``W [n_parents, n_hidden]``, ``b [n_hidden]``, ``w [n_hidden]`` and ``c``.
+    """
+
+    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
+        return self._forward(parents)
+
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "MLP":  # noqa: D102
+        return replace(self, output_weights=draw(rng, (self.n_hidden,)))
+
+    @classmethod
+    def random(
+        cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
+    ) -> "MLP":
+        """Draw all weights and biases from ``draw``."""
+        names = _check_parents(parents, cls.__name__)
+        hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
+        hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
+        return cls(names, hidden_weights, hidden_bias, output_weights, draw(rng, ()).item())
+
+    def formula(self) -> str:  # noqa: D102
+        return f"MLP({', '.join(self.parents)}) + e"
+
+
+@dataclass(frozen=True, eq=False)
+class NonadditiveMLP(_Perceptron):
+    r"""The same network with the noise as one more input, so that :math:`x_j` is not Gaussian given its parents.
+
+    .. math:: x_j = w^\top \max\bigl(0, W^\top (x_{\mathrm{pa}(j)}, \varepsilon_j) + b\bigr) + c
+
+    Parameters
+    ----------
+    parents
+        Names, in the order of the first rows of ``hidden_weights``.
+    hidden_weights, hidden_bias, output_weights, output_bias
+        As in `MLP`, but ``hidden_weights`` has ``n_parents + 1`` rows, the last one for the noise.
+    """
+
+    @staticmethod
+    def _n_inputs(n_parents: int) -> int:
+        return n_parents + 1
+
+    def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Feed parents and noise through the network."""
+        return self._forward(np.column_stack([parents, noise]))
+
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "NonadditiveMLP":  # noqa: D102
+        return replace(self, output_weights=draw(rng, (self.n_hidden,)))
+
+    @classmethod
+    def random(
+        cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
+    ) -> "NonadditiveMLP":
+        """Draw all weights and biases from ``draw``."""
+        names = _check_parents(parents, cls.__name__)
+        hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
+        hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
+        return cls(names, hidden_weights, hidden_bias, output_weights, draw(rng, ()).item())
+
+    def formula(self) -> str:  # noqa: D102
+        return f"MLP({', '.join((*self.parents, 'e'))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Function(AdditiveMechanism):
+    """Any Python function of the parents, plus noise.
+
+    Parameters
+    ----------
+    parents
+        Names; the function receives one array ``[n]`` for each, in this order.
+    function
+        Vectorised: returns an array ``[n]`` (or a constant).
+
+    Examples
+    --------
+    >>> Function(["dose"], lambda dose: np.tanh(2 * dose)).formula()
+    'f(dose) + e'
+    """
+
+    parents: tuple[str, ...]
+    function: Callable[..., npt.ArrayLike]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parents", _check_parents(self.parents, "Function"))
+        if not callable(self.function):
+            raise TypeError(f"Function: the second argument must be callable, got {self.function!r}")
+
+    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
+        values = np.asarray(self.function(*parents.T), dtype=np.float64)
+        if values.shape not in {(), (parents.shape[0],)}:
+            raise ValueError(
+                f"Function of {', '.join(self.parents)}: expected {parents.shape[0]} values, got shape {values.shape}; "
+                "write it with numpy operations that act on whole columns"
+            )
+        return np.broadcast_to(values, (parents.shape[0],))
+
+    def formula(self) -> str:  # noqa: D102
+        return f"f({', '.join(self.parents)}) + e"
+
+
+@dataclass(frozen=True, eq=False)
+class NonadditiveFunction(Mechanism):
+    """Any Python function of the parents and the noise, for example multiplicative noise.
+
+    Parameters
+    ----------
+    parents
+        Names; the function receives one array ``[n]`` for each, in this order, and the noise last.
+    function
+        Vectorised: returns an array ``[n]``.
+    """
+
+    parents: tuple[str, ...]
+    function: Callable[..., npt.ArrayLike]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parents", _check_parents(self.parents, "NonadditiveFunction"))
+        if not callable(self.function):
+            raise TypeError(
+                f"NonadditiveFunction: the second argument must be callable, got {self.function!r}"
+            )
+
+    def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Call the function."""
+        values = np.asarray(self.function(*parents.T, noise), dtype=np.float64)
+        if values.shape != noise.shape:
+            raise ValueError(
+                f"NonadditiveFunction of {', '.join(self.parents)}: expected {noise.shape[0]} values, "
+                f"got shape {values.shape}; write it with numpy operations that act on whole columns"
+            )
+        return values
+
+    def formula(self) -> str:  # noqa: D102
+        return f"f({', '.join((*self.parents, 'e'))})"

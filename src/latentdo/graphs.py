@@ -2,8 +2,7 @@
 
 Everywhere ``adjacency[i, j] == 1`` means ``i -> j`` (the row causes the column), as in networkx. Functions
 accept arrays, nested lists or pandas frames; the rows of a frame are first put into the order of its columns,
-*by name*.
-Equivalence classes (essential graphs) live in :mod:`latentdo.equivalence`.
+*by name*. Results are fresh int64 arrays. Essential graphs live in :mod:`latentdo.equivalence`.
 """
 
 from __future__ import annotations
@@ -262,8 +261,8 @@ def random_dag(
 ) -> Adjacency:
     """Draw a random DAG with a given expected number of edges.
 
-    Exactly one of `edges_per_node` (``e``) and `edge_probability` (``p``) sets the density. The expected number
-    of edges is ``e * d``, or ``p * d * (d - 1) / 2``, for both kinds, and at most that of a complete DAG.
+    Exactly one of `edges_per_node` (``e``) and `edge_probability` (``p``) sets the density. For both kinds
+    the expected number of edges is ``e * d``, or ``p * d * (d - 1) / 2``, at most that of a complete DAG.
 
     Parameters
     ----------
@@ -276,8 +275,8 @@ def random_dag(
     kind : {"erdos-renyi", "scale-free"}
         "erdos-renyi": every pair below a random order is connected independently. "scale-free": variables
         arrive one after another and receive causes among the earlier ones, chosen without replacement with
-        probability proportional to degree + 1 (preferential attachment): hubs are causes, and parent sets stay
-        small. Both end with a random permutation, so that a variable's index says nothing about its place.
+        probability proportional to degree + 1 (preferential attachment): hubs are causes, and parent sets
+        stay small. Both end with a random permutation, so that an index says nothing about the order.
     rng : numpy.random.Generator
         Source of randomness.
 
@@ -351,7 +350,7 @@ def all_dags(n_variables: int) -> Iterator[Adjacency]:
     if not 1 <= n_variables <= 5:
         raise ValueError(f"all_dags enumerates graphs of 1 to 5 variables, not {n_variables}")
     pairs = list(combinations(range(n_variables), 2))
-    states = np.array(list(product(range(3), repeat=len(pairs))), dtype=np.int64).reshape(-1, len(pairs))
+    states = np.array(list(product(range(3), repeat=len(pairs)))).reshape(3 ** len(pairs), len(pairs))
     graphs = np.zeros((len(states), n_variables, n_variables), dtype=np.int64)
     for column, (first, second) in enumerate(pairs):
         graphs[:, first, second] = states[:, column] == 1

@@ -1,0 +1,15 @@
+"""One table, checked once: the frozen :class:`Dataset` that every solver receives.
+
+Anything a user may hand over (pandas, polars and pyarrow tables, arrays, nested lists; labels of any hashable
+type; targets as a matrix, a table or a dict) becomes one canonical form here. Nothing is changed silently:
+what cannot be used is refused with row, column and remedy.
+
+``table`` turns tables into numbers, ``labels`` turns regimes and targets into integers, ``dataset`` puts them
+together.
+"""
+
+from latentdo.data.dataset import Dataset
+from latentdo.data.labels import REFERENCE_LABEL
+from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
+
+__all__ = ["REFERENCE_LABEL", "DataWarning", "Dataset", "Missing", "table_to_array", "validate_rows"]

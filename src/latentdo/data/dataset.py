@@ -1,0 +1,283 @@
+"""The frozen data set: rows, names, scaling, and what is known about regimes and targets."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array
+
+from latentdo.data.labels import encode_regimes, encode_targets, order_labels
+from latentdo.data.table import DataWarning, Missing, check_finite, check_varying, table_to_array
+from latentdo.transforms import Preprocessor
+
+__all__ = ["Dataset"]
+
+Array = NDArray[np.float64]
+
+_SCALE_RATIO = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Validated rows, in the user's units and standardised, with what is known about their regimes.
+
+    Build it with :meth:`from_table`; the arrays are read-only.
+
+    Parameters
+    ----------
+    x : ndarray [n, d] of float64
+        The rows in the user's units, C-contiguous.
+    columns : tuple of str
+        One name a variable.
+    preprocessor : Preprocessor
+        Maps ``x`` to :attr:`z`; fitted on all rows of the table this data set came from.
+    regimes : ndarray [n] of int64, optional
+        Index of each row's regime, -1 where unknown. None if nothing is known about any row.
+    regime_labels : tuple
+        The user's label of each regime index; entry 0 is the observational (reference) label.
+    targets : ndarray [n_regimes, d] of int8, optional
+        ``targets[k, j] == 1``: regime ``k`` changed the mechanism of variable ``j``. Row 0 is zero.
+    row_index : ndarray [n] of int64, optional
+        Position of each row in the table the user passed; ``0 .. n - 1`` by default.
+    n_dropped : int
+        Rows of that table left out on request (``missing="drop"``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"Raf": [1.0, 2.0, 4.0], "Mek": [3.0, 1.0, 2.0]})
+    >>> data = Dataset.from_table(table, regimes=["none", "drug", None], observational="none",
+    ...                           targets={"drug": "Mek"})
+    >>> data.regimes, data.regime_labels
+    (array([ 0,  1, -1]), ('none', 'drug'))
+    >>> data.targets
+    array([[0, 0],
+           [0, 1]], dtype=int8)
+    """
+
+    x: Array
+    columns: tuple[str, ...]
+    preprocessor: Preprocessor
+    regimes: NDArray[np.int64] | None = None
+    regime_labels: tuple[Hashable, ...] = ()
+    targets: NDArray[np.int8] | None = None
+    row_index: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together, and make the arrays read-only."""
+        x = _read_only(self.x, np.float64)
+        rows = _read_only(self.row_index if self.row_index.size else np.arange(len(x)), np.int64)
+        regimes = None if self.regimes is None else _read_only(self.regimes, np.int64)
+        targets = None if self.targets is None else _read_only(self.targets, np.int8)
+        n, d = x.shape
+        if len(self.columns) != d or self.preprocessor.columns != self.columns or rows.shape != (n,):
+            raise ValueError(
+                f"x has shape {x.shape}, but there are {len(self.columns)} names, {rows.size} rows."
+            )
+        if regimes is not None and (regimes.shape != (n,) or not self.regime_labels):
+            raise ValueError(
+                f"regimes has shape {regimes.shape}; it needs one entry a row ({n}), and labels."
+            )
+        if regimes is not None and regimes.size and not -1 <= regimes.min() <= regimes.max() < self.n_regimes:
+            raise ValueError(f"regimes must lie in -1 .. {self.n_regimes - 1}.")
+        if targets is not None and (targets.shape != (self.n_regimes, d) or targets[0].any()):
+            raise ValueError(f"targets must have shape {(self.n_regimes, d)}, with row 0 zero.")
+        for name, array in (("x", x), ("row_index", rows), ("regimes", regimes), ("targets", targets)):
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def from_table(
+        cls,
+        X: Any,
+        *,
+        regimes: Any = None,
+        targets: Any = None,
+        observational: Hashable = 0,
+        transform: str = "none",
+        columns: Sequence[str] | None = None,
+        missing: Missing = "error",
+        allow_constant: bool = False,
+    ) -> Self:
+        """Check a table and what is known about it, and make it a data set.
+
+        Parameters
+        ----------
+        X : table or array-like [n, d]
+            A pandas, polars or pyarrow table, an array, or nested lists. Names come from the table (numbers
+            become text); the columns of an array are called ``X1 .. Xd``.
+        regimes : sequence of n labels, optional
+            Any hashable labels; -1, None and NaN mean unknown. Labels are numbered in sorted order after the
+            observational one.
+        targets : mapping, table or matrix, optional
+            What each regime intervened on, needs ``regimes``: a dict from label to one or several variable
+            names; a 0/1 table whose columns are the variables and whose index holds the labels; or a 0/1
+            matrix ``[n_regimes, d]`` with row 0 zero, where label ``k`` (an integer) is row ``k``. Every
+            label in ``regimes`` but the observational one must occur.
+        observational : hashable, default 0
+            Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
+            reference without rows. The same happens if the default 0 never occurs; any other label must occur.
+        transform : {"none", "log", "log1p", "rank-gaussian"}
+            See :class:`latentdo.transforms.Preprocessor`.
+        columns : sequence of str, optional
+            For a table, the columns to use, in this order; for an array, the names to give.
+        missing : {"error", "drop"}
+            What to do about rows with NaN or infinite values.
+        allow_constant : bool
+            Accept columns that never vary. They carry no information, so the default is to refuse them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If anything cannot be used; the message names the place and the remedy.
+
+        Warns
+        -----
+        DataWarning
+            If there are no more rows than variables, or columns differ in scale by more than 1e6.
+        """
+        if missing not in ("error", "drop"):
+            raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
+        values, names = table_to_array(X, columns)
+        n_all = len(values)
+        kept = np.arange(n_all)
+        if missing == "drop":
+            kept = np.flatnonzero(np.isfinite(values).all(axis=1))
+            values = values[kept]
+            if len(kept) < min(2, n_all):
+                raise ValueError(
+                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns with "
+                    "the most missing values first, or fill them in."
+                )
+        check_finite(values, names)
+        check_array(values, ensure_min_samples=2)
+        if not allow_constant:
+            check_varying(values, names)
+        preprocessor = Preprocessor.fit(values, transform, names, row_index=kept)
+        _warn_about_shape(values, preprocessor)
+        values.setflags(write=False)
+        if regimes is None:
+            if targets is not None:
+                raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
+            return cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        codes, seen = encode_regimes(regimes, kept, n_all, index)
+        labels = order_labels(seen, targets, observational, has_unknown=bool((codes < 0).any()))
+        matrix = None if targets is None else encode_targets(targets, labels, seen, names)
+        codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
+        return cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows ``n``."""
+        return int(self.x.shape[0])
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables ``d``."""
+        return int(self.x.shape[1])
+
+    @property
+    def n_regimes(self) -> int:
+        """Number of regimes that have a label, the reference included; 0 if regimes are unknown."""
+        return len(self.regime_labels)
+
+    @cached_property
+    def z(self) -> Array:
+        """The transformed and standardised rows ``[n, d]``, read-only."""
+        z = np.ascontiguousarray(self.preprocessor.forward(self.x))
+        z.setflags(write=False)
+        return z
+
+    def take(self, rows: ArrayLike) -> Self:
+        """Select rows by position, repeats allowed; the preprocessor stays the same."""
+        at = np.asarray(rows, dtype=np.int64)
+        regimes = None if self.regimes is None else self.regimes[at]
+        x = self.x[at]
+        x.setflags(write=False)
+        return replace(self, x=x, regimes=regimes, row_index=self.row_index[at])
+
+    def split(
+        self, fraction: float, random_state: int | np.random.Generator | np.random.RandomState | None = None
+    ) -> tuple[Self, Self]:
+        """Split the rows at random into two parts that share the preprocessor.
+
+        Known regimes are spread proportionally over both parts; rows keep their order.
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the rows in the first part, between 0 and 1; each part gets at least one row.
+        random_state : int, Generator, RandomState or None
+            Source of randomness; an int always gives the same split.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> data = Dataset.from_table(np.arange(20.0).reshape(10, 2))
+        >>> train, test = data.split(0.8, random_state=0)
+        >>> train.n_rows, test.n_rows
+        (8, 2)
+        """
+        if not 0.0 < fraction < 1.0:
+            raise ValueError(f"fraction={fraction} must lie strictly between 0 and 1.")
+        n = self.n_rows
+        if n < 2:
+            raise ValueError(f"Cannot split {n} row(s) into two parts.")
+        rng = (
+            random_state
+            if isinstance(random_state, np.random.Generator)
+            else check_random_state(random_state)
+        )
+        order = rng.permutation(n)
+        if self.regimes is not None:
+            order = order[np.argsort(self.regimes[order], kind="stable")]
+        size = min(max(round(fraction * n), 1), n - 1)
+        # systematic sampling along the order: exactly `size` rows, spread evenly over the regimes
+        first = np.zeros(n, dtype=bool)
+        first[order] = np.diff(np.arange(n + 1) * size // n).astype(bool)
+        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(~first))
+
+    def content_hash(self) -> str:
+        """Hexadecimal SHA-256 of the names and the values, for provenance."""
+        digest = hashlib.sha256(repr((self.columns, self.x.shape)).encode())
+        digest.update(np.ascontiguousarray(self.x, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+def _read_only(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Own a read-only copy, unless the array already is one."""
+    if values.dtype == dtype and values.flags.c_contiguous and not values.flags.writeable:
+        return values
+    out = np.array(values, dtype=dtype, order="C")
+    out.setflags(write=False)
+    return out
+
+
+def _warn_about_shape(values: Array, preprocessor: Preprocessor) -> None:
+    n, d = values.shape
+    if n <= d:
+        warnings.warn(
+            f"There are only {n} rows for {d} variables; a graph found in so few rows means little.",
+            DataWarning,
+            stacklevel=3,
+        )
+    scale = np.where(np.ptp(values, axis=0) > 0.0, preprocessor.scale, np.nan)
+    if np.isfinite(scale).any() and np.nanmax(scale) / np.nanmin(scale) > _SCALE_RATIO:
+        low, high = int(np.nanargmin(scale)), int(np.nanargmax(scale))
+        warnings.warn(
+            f"Columns differ hugely in scale: the standard deviation of {preprocessor.columns[high]!r} is "
+            f"{scale[high]:.3g}, that of {preprocessor.columns[low]!r} is {scale[low]:.3g}. Each column is "
+            "standardised, so this does no harm if the units are right; check them.",
+            DataWarning,
+            stacklevel=3,
+        )

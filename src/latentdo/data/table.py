@@ -1,0 +1,280 @@
+"""From any table to a float64 matrix with names, and the refusals on the way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+__all__ = [
+    "DataWarning",
+    "Missing",
+    "aligned_array",
+    "check_finite",
+    "check_names",
+    "check_varying",
+    "listed",
+    "table_to_array",
+    "validate_rows",
+]
+
+Array = NDArray[np.float64]
+Missing = Literal["error", "drop"]
+
+_SHOWN = 8  # at most so many names in one message
+_EXACT = 2.0**53  # larger integers are not exact in float64
+
+
+class DataWarning(UserWarning):
+    """The data can be used, but something about them deserves a look."""
+
+
+def table_to_array(X: Any, columns: Sequence[str] | None = None) -> tuple[Array, tuple[str, ...]]:
+    """Turn any table into a new float64 matrix and its names, refusing what is not a number.
+
+    Parameters
+    ----------
+    X : table or array-like [n, d]
+        A pandas, polars or pyarrow table, an array, or nested lists. NaN and infinity pass.
+    columns : sequence of str, optional
+        For a table, the columns to use, in this order; for an array, the names to give.
+
+    Returns
+    -------
+    values : ndarray [n, d] of float64, C-contiguous
+    names : tuple of str
+        Names of the table as text, or ``X1 .. Xd``.
+
+    Raises
+    ------
+    ValueError
+        For names that repeat or are absent, columns that are not numeric, and empty tables.
+    TypeError
+        For sparse matrices and lazy tables.
+
+    Examples
+    --------
+    >>> table_to_array([[1, 2], [3, 4]])
+    (array([[1., 2.],
+           [3., 4.]]), ('X1', 'X2'))
+    """
+    table = _columns_of(X)
+    if table is None:
+        values = _array(X)
+        names = (
+            [f"X{j + 1}" for j in range(values.shape[1])] if columns is None else [str(c) for c in columns]
+        )
+        check_names(names)
+        if len(names) != values.shape[1]:
+            raise ValueError(f"columns holds {len(names)} names, but X has {values.shape[1]} columns.")
+        return values, tuple(names)
+    wanted = list(table) if columns is None else [str(c) for c in columns]
+    check_names(wanted)
+    absent = [name for name in wanted if name not in table]
+    if absent:
+        raise ValueError(f"X has no column {listed(absent)}; its columns are {listed(table)}.")
+    return _matrix(table, wanted), tuple(wanted)
+
+
+def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
+    """Check new rows against the variables of a fitted model.
+
+    Parameters
+    ----------
+    X : table or array-like [n, d]
+        A table is aligned by name, whatever the order of its columns; an array must have the fitted order.
+    columns : sequence of str
+        Names of the variables seen in ``fit``.
+    estimator : str
+        Name for the message.
+
+    Returns
+    -------
+    ndarray [n, d] of float64
+        Finite values in the order of ``columns``.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing or unexpected, or values are not finite.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> validate_rows(pd.DataFrame({"b": [1.0], "a": [2.0]}), columns=["a", "b"])
+    array([[2., 1.]])
+    """
+    mismatch = f"X has {{found}} features, but {estimator} is expecting {{d}} features as input."
+    values = aligned_array(X, columns, mismatch)
+    check_finite(values, columns, remedy="remove these rows or fill them in")
+    return values
+
+
+def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X") -> Array:
+    """Turn a table with exactly these columns, in any order, or an array in this order, into numbers.
+
+    ``mismatch`` is the message for an array with another number of columns, ``who`` the name of the table.
+    """
+    table = _columns_of(X)
+    if table is None:
+        values = _array(X)
+        if values.shape[1] != len(columns):
+            raise ValueError(mismatch.format(found=values.shape[1], d=len(columns)))
+        return values
+    absent = [name for name in columns if name not in table]
+    extra = [name for name in table if name not in columns]
+    if absent or extra:
+        parts = [f"missing {listed(absent)}"] * bool(absent) + [f"unexpected {listed(extra)}"] * bool(extra)
+        raise ValueError(
+            f"The columns of {who} do not match the variables: {'; '.join(parts)}. Pass exactly "
+            f"{listed(columns)}, in any order, or an array without names in this order."
+        )
+    return _matrix(table, list(columns))
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that occur twice."""
+    seen: set[str] = set()
+    twice = {name: None for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+    if twice:
+        raise ValueError(
+            f"Duplicate column names: {listed(twice)}; rename or drop them, names must be unique."
+        )
+
+
+def check_finite(
+    values: Array,
+    names: Sequence[str],
+    remedy: str = 'pass missing="drop" to leave out these rows, or fill them in',
+) -> None:
+    """Refuse NaN and infinity, naming the first cell and the count in each column."""
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return
+    row, j = (int(i) for i in np.argwhere(bad)[0])
+    kind = "NaN" if np.isnan(values[row, j]) else "inf"
+    counts = [f"{names[int(i)]!r} {int(bad[:, i].sum())}" for i in np.flatnonzero(bad.any(axis=0))]
+    more = f", ... ({len(counts)} columns in all)" if len(counts) > _SHOWN else ""
+    raise ValueError(
+        f"Input X contains NaN or infinity: the first is {kind} in row {row} (counted from 0), column "
+        f"{names[j]!r}. Such cells by column: {', '.join(counts[:_SHOWN])}{more}. To go on, {remedy}."
+    )
+
+
+def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these columns") -> None:
+    """Refuse columns that never change, by name."""
+    constant = [names[int(j)] for j in np.flatnonzero(values.min(axis=0) == values.max(axis=0))]
+    if constant:
+        raise ValueError(
+            f"Constant columns: {listed(constant)}. A variable that never changes has no causes or effects "
+            f"that data could show; {remedy}."
+        )
+
+
+def listed(names: Iterable[Hashable]) -> str:
+    """Write a list of names for a message, shortened if long."""
+    shown = [repr(name) for name in names]
+    return ", ".join(shown[:_SHOWN]) + (f", ... ({len(shown)} in all)" if len(shown) > _SHOWN else "")
+
+
+def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
+    """Columns of a table by name; None if X is not a table."""
+    if isinstance(X, pd.DataFrame):
+        columns = [(str(name), X.iloc[:, j]) for j, name in enumerate(X.columns)]
+    else:
+        if type(X).__name__ == "LazyFrame":
+            raise TypeError("X is a lazy table; call .collect() on it first.")
+        table = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            return None
+        columns = [(str(name), _as_series(table[name])) for name in table.columns]
+    check_names([name for name, _ in columns])
+    return dict(columns)
+
+
+def _as_series(column: nw.Series[Any]) -> pd.Series[Any]:
+    """Bring a polars or pyarrow column to pandas, with NaN for null."""
+    if column.dtype.is_integer() and column.null_count() == 0:
+        return pd.Series(column.to_numpy(), name=column.name)
+    if column.dtype == nw.Boolean or column.dtype.is_numeric():
+        numbers = np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        return pd.Series(numbers, name=column.name)
+    return pd.Series(column.to_list(), dtype=object, name=column.name)
+
+
+def _array(X: Any) -> Array:
+    """Convert an array-like with scikit-learn's rules and messages."""
+    array = check_array(X, dtype="numeric", ensure_all_finite=False)
+    values = np.array(array, dtype=np.float64, order="C")
+    if array.dtype.kind in "iu":
+        _warn_if_rounded(values, "X")
+    return values
+
+
+def _matrix(table: dict[str, pd.Series[Any]], names: list[str]) -> Array:
+    """Stack numeric columns; refuse the others, all at once and by name."""
+    for name in names:
+        if pd.api.types.is_complex_dtype(table[name].dtype):
+            raise ValueError(f"Complex data not supported: column {name!r}; pass real and imaginary parts.")
+    text = [name for name in names if not _is_numeric(table[name])]
+    if text:
+        raise ValueError(_text_message(table[text[0]], text))
+    values = np.empty((len(next(iter(table.values()), ())), len(names)))
+    for j, name in enumerate(names):
+        column = table[name]
+        values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if pd.api.types.is_integer_dtype(column.dtype):
+            _warn_if_rounded(values[:, j], f"column {name!r}")
+    check_array(values, ensure_all_finite=False)
+    return values
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    if column.dtype == object:
+        return _first_text(column) is None
+    return pd.api.types.is_numeric_dtype(column.dtype)  # includes bool
+
+
+def _first_text(column: pd.Series[Any]) -> int | None:
+    """Position of the first entry of an object column that is neither a real number nor missing."""
+    for i, value in enumerate(column.to_numpy(dtype=object)):
+        if value is None or value is pd.NA:
+            continue
+        if isinstance(value, str | bytes | np.ndarray):
+            return i
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return i
+    return None
+
+
+def _text_message(first: pd.Series[Any], names: list[str]) -> str:
+    """Say what is not a number, and whether it only needs conversion or is really text."""
+    entries = first.astype(object)
+    parsed = pd.to_numeric(entries, errors="coerce")
+    failing = np.flatnonzero((parsed.isna() & entries.notna()).to_numpy())
+    if failing.size == 0:
+        how = (
+            f"it holds numbers in another form: convert with X[{names[0]!r}] = X[{names[0]!r}].astype(float)"
+        )
+        return f"Non-numeric columns: {listed(names)}. For {names[0]!r}, {how}."
+    row = int(failing[0])
+    return (
+        f"Non-numeric columns: {listed(names)} (row {row}, counted from 0, of {names[0]!r} is "
+        f"{entries.iloc[row]!r}). Drop them, correct the entries, or encode categories as 0/1 columns, for "
+        "example with pandas.get_dummies."
+    )
+
+
+def _warn_if_rounded(values: Array, where: str) -> None:
+    if values.size and np.abs(values).max() > _EXACT:
+        warnings.warn(
+            f"Integers beyond 2**53 in {where} are not exact in float64.", DataWarning, stacklevel=2
+        )

@@ -4,7 +4,7 @@ Examples
 --------
 >>> from latentdo.scm import SCM, Gaussian, Linear
 >>> scm = SCM({"dose": Gaussian(), "effect": (Linear({"dose": 1.5}), Gaussian(scale=0.2))})
->>> scm.do(dose=2.0).mean()["effect"]
+>>> print(scm.do(dose=2.0).mean()["effect"])
 3.0
 """
 

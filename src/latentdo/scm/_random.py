@@ -1,26 +1,24 @@
 """Randomness is an argument: how seeds become generators, and why streams are spawned."""
 
-import numbers
-
 import numpy as np
 
 RandomState = int | np.random.Generator | None
 """What every function that draws accepts: an integer seed, a generator, or ``None`` for fresh entropy."""
 
 
-def as_generator(random_state: RandomState) -> np.random.Generator:
+def as_generator(random_state: object) -> np.random.Generator:
     """Turn a seed into a numpy generator; a generator passes through untouched.
 
-    Streams for independent purposes are then taken with ``generator.spawn(k)``, never by drawing
-    from one stream in turn: so asking for more rows does not change the graph, and intervening on one
-    variable does not change the noise of the others.
+    Streams for independent purposes are then taken with ``generator.spawn(k)``, never by drawing from one
+    stream in turn: so asking for more rows does not change the graph, and intervening on one variable does
+    not change the noise of the others.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is None:
         return np.random.default_rng()
     if (
-        isinstance(random_state, numbers.Integral)
+        isinstance(random_state, int | np.integer)
         and not isinstance(random_state, bool)
         and random_state >= 0
     ):

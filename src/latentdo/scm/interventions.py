@@ -1,19 +1,21 @@
 r"""Interventions: what replaces a variable's structural equation.
 
-============  ==================================================  =================================
-kind          new equation                                        shorthand in ``scm.do``
-============  ==================================================  =================================
-atomic        :math:`x_j = c`                                     a number
-stochastic    :math:`x_j = \tilde\varepsilon_j`                   a `Noise`
-imperfect     :math:`x_j = \tilde\zeta_j(x_{\mathrm{pa}(j)}, \tilde\varepsilon_j)`  a `Mechanism` or a `Variable`
-============  ==================================================  =================================
+==========  ======================================================================  =======================
+kind        new equation                                                            shorthand in ``do``
+==========  ======================================================================  =======================
+atomic      :math:`x_j = c`                                                         a number
+stochastic  :math:`x_j = \tilde\varepsilon_j`                                       a `Noise`
+imperfect   :math:`x_j = \tilde\zeta_j(x_{\mathrm{pa}(j)}, \tilde\varepsilon_j)`    `Mechanism`, `Variable`
+==========  ======================================================================  =======================
 
 Atomic and stochastic interventions are *perfect*: they cut the variable off from its parents.
 """
 
-import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from latentdo.scm.mechanisms import Linear, Mechanism
 from latentdo.scm.noise import Noise, PointMass
@@ -23,10 +25,8 @@ from latentdo.scm.variable import Variable
 class Intervention(ABC):
     """A change of one variable's structural equation."""
 
-    @property
-    @abstractmethod
-    def is_perfect(self) -> bool:
-        """Whether the variable no longer depends on its parents."""
+    is_perfect: ClassVar[bool]
+    """Whether the variable no longer depends on its parents."""
 
     @abstractmethod
     def apply(self, variable: Variable) -> Variable:
@@ -37,13 +37,12 @@ class Intervention(ABC):
 class Atomic(Intervention):
     """Hold the variable at ``value``."""
 
+    is_perfect = True
+
     value: float
 
-    @property
-    def is_perfect(self) -> bool:  # noqa: D102
-        return True
-
-    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002, D102
+    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002
+        """Return a variable without parents that is always ``value``."""
         return Variable(Linear(), PointMass(self.value))
 
 
@@ -51,13 +50,12 @@ class Atomic(Intervention):
 class Stochastic(Intervention):
     """Draw the variable from ``noise``, whatever its parents are."""
 
+    is_perfect = True
+
     noise: Noise
 
-    @property
-    def is_perfect(self) -> bool:  # noqa: D102
-        return True
-
-    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002, D102
+    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002
+        """Return a variable without parents that is its new noise."""
         return Variable(Linear(), self.noise)
 
 
@@ -73,6 +71,8 @@ class Imperfect(Intervention):
         New noise.
     """
 
+    is_perfect = False
+
     mechanism: Mechanism | None = None
     noise: Noise | None = None
 
@@ -80,11 +80,8 @@ class Imperfect(Intervention):
         if self.mechanism is None and self.noise is None:
             raise ValueError("Imperfect: give a new mechanism, a new noise, or both")
 
-    @property
-    def is_perfect(self) -> bool:  # noqa: D102
-        return False
-
-    def apply(self, variable: Variable) -> Variable:  # noqa: D102
+    def apply(self, variable: Variable) -> Variable:
+        """Return the variable with its mechanism, its noise or both replaced."""
         return Variable(
             variable.mechanism if self.mechanism is None else self.mechanism,
             variable.noise if self.noise is None else self.noise,
@@ -105,7 +102,7 @@ def as_intervention(value: object, name: str) -> Intervention:
         return Imperfect(mechanism=value)
     if isinstance(value, Variable):
         return Imperfect(value.mechanism, value.noise)
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return Atomic(float(value))
     raise TypeError(
         f"do: cannot intervene on {name!r} with {value!r}; give a number (atomic), a Noise (stochastic), "

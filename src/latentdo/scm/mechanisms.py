@@ -1,14 +1,15 @@
 r"""Mechanisms: how a variable depends on its parents and on its noise.
 
 The structural equation of variable :math:`j` is :math:`x_j = \zeta_j(x_{\mathrm{pa}(j)}, \varepsilon_j)`. An
-*additive* mechanism has the form :math:`\zeta_j = f_j(x_{\mathrm{pa}(j)}) + \varepsilon_j`; then the conditional
-density of :math:`x_j` is that of the noise at the residual. A mechanism names its parents, so it can be read and
-moved by itself.
+*additive* mechanism has the form :math:`\zeta_j = f_j(x_{\mathrm{pa}(j)}) + \varepsilon_j`; the conditional
+density of :math:`x_j` is then that of the noise at the residual. A mechanism names its parents, so that it
+can be read and moved by itself.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,31 +18,6 @@ from latentdo.scm.noise import FloatArray
 
 WeightSampler = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 """Draws an array of weights of the given shape."""
-
-
-def _check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
-    if isinstance(parents, str):
-        raise TypeError(
-            f"{owner}: parents must be a list of names, got the text {parents!r}; write [{parents!r}]"
-        )
-    names = tuple(parents)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{owner}: a parent must be the name of a variable (text), got {name!r}")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{owner}: parent {repeated[0]!r} is listed twice; name every parent once")
-    return names
-
-
-def _check_array(owner: str, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{owner}: {name} must have shape {shape}, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{owner}: {name} must be finite")
-    array.setflags(write=False)
-    return array
 
 
 class Mechanism(ABC):
@@ -63,7 +39,7 @@ class AdditiveMechanism(Mechanism):
 
     @abstractmethod
     def location(self, parents: FloatArray) -> FloatArray:
-        """The part that does not depend on the noise, shape ``[n]``."""
+        """Compute the part that does not depend on the noise, shape ``[n]``."""
 
     def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
         """Add the noise to `location`."""
@@ -71,11 +47,11 @@ class AdditiveMechanism(Mechanism):
 
 
 class LayeredMechanism(Mechanism):
-    """A mechanism with a last layer of weights, which an imperfect intervention of the paper redraws."""
+    """A mechanism with a last layer of weights, which the paper's imperfect interventions redraw."""
 
     @abstractmethod
     def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "LayeredMechanism":
-        """Return a copy whose last-layer weights (not its biases, not earlier layers) are drawn afresh."""
+        """Return a copy whose last-layer weights (no biases, no earlier layers) are drawn afresh."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +77,24 @@ class Linear(AdditiveMechanism, LayeredMechanism):
     _vector: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.weights, Mapping):
-            raise TypeError(f"Linear: weights must map parent names to numbers, got {self.weights!r}")
-        parents = _check_parents(self.weights, "Linear")
+        parents = _check_parents(_require_mapping(self.weights), "Linear")
         vector = _check_array("Linear", "weights", list(self.weights.values()), (len(parents),))
-        if not np.isfinite(self.intercept):
-            raise ValueError(f"Linear: intercept must be a finite number, got {self.intercept!r}")
         object.__setattr__(self, "weights", dict(zip(parents, vector.tolist(), strict=True)))
+        object.__setattr__(self, "intercept", _check_array("Linear", "intercept", self.intercept, ()).item())
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "_vector", vector)
 
-    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
+    def location(self, parents: FloatArray) -> FloatArray:
+        """Weighted sum of ``parents [n, n_parents]`` plus the intercept, shape ``[n]``."""
         return np.asarray(parents @ self._vector + self.intercept)
 
-    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "Linear":  # noqa: D102
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "Linear":
+        """Return a copy with other weights: the only layer is the last one."""
         weights = draw(rng, (len(self.parents),)).tolist()
         return replace(self, weights=dict(zip(self.parents, weights, strict=True)))
 
-    def formula(self) -> str:  # noqa: D102
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
         terms = [f"{weight:+.3g} {name}" for name, weight in self.weights.items()]
         if self.intercept:
             terms.append(f"{self.intercept:+.3g}")
@@ -137,36 +113,45 @@ class _Perceptron(LayeredMechanism):
     output_weights: FloatArray = field(repr=False)
     output_bias: float = field(default=0.0, repr=False)
 
-    @staticmethod
-    def _n_inputs(n_parents: int) -> int:
-        return n_parents
-
     def __post_init__(self) -> None:
         owner = type(self).__name__
         parents = _check_parents(self.parents, owner)
-        units = np.shape(self.hidden_bias)[0] if np.ndim(self.hidden_bias) == 1 else 0
-        if units == 0:
+        if np.ndim(self.hidden_bias) != 1 or np.size(self.hidden_bias) == 0:
             raise ValueError(f"{owner}: hidden_bias must be a vector with one entry a hidden unit")
-        inputs = self._n_inputs(len(parents))
+        units = np.size(self.hidden_bias)
+        shapes: dict[str, tuple[int, ...]] = {
+            "hidden_weights": (self._n_inputs(len(parents)), units),
+            "hidden_bias": (units,),
+            "output_weights": (units,),
+        }
         object.__setattr__(self, "parents", parents)
-        for name, shape in (
-            ("hidden_weights", (inputs, units)),
-            ("hidden_bias", (units,)),
-            ("output_weights", (units,)),
-        ):
+        for name, shape in shapes.items():
             object.__setattr__(self, name, _check_array(owner, name, getattr(self, name), shape))
         object.__setattr__(
             self, "output_bias", _check_array(owner, "output_bias", self.output_bias, ()).item()
         )
 
+    @classmethod
+    def random(
+        cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
+    ) -> Self:
+        """Draw all weights and biases with ``draw``."""
+        names = _check_parents(parents, cls.__name__)
+        hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
+        hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
+        return cls(names, hidden_weights, hidden_bias, output_weights, float(draw(rng, (1,))[0]))
+
+    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> Self:
+        """Return a copy with other output weights; the hidden layer and all biases stay."""
+        return replace(self, output_weights=draw(rng, self.output_weights.shape))
+
+    @staticmethod
+    def _n_inputs(n_parents: int) -> int:
+        return n_parents
+
     def _forward(self, inputs: FloatArray) -> FloatArray:
         hidden = inputs @ self.hidden_weights + self.hidden_bias
         return np.asarray(np.maximum(hidden, 0.0) @ self.output_weights + self.output_bias)
-
-    @property
-    def n_hidden(self) -> int:
-        """Number of hidden units."""
-        return self.hidden_bias.shape[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,29 +168,18 @@ class MLP(_Perceptron, AdditiveMechanism):
         ``W [n_parents, n_hidden]``, ``b [n_hidden]``, ``w [n_hidden]`` and ``c``.
     """
 
-    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
+    def location(self, parents: FloatArray) -> FloatArray:
+        """Output of the network for ``parents [n, n_parents]``, shape ``[n]``."""
         return self._forward(parents)
 
-    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "MLP":  # noqa: D102
-        return replace(self, output_weights=draw(rng, (self.n_hidden,)))
-
-    @classmethod
-    def random(
-        cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
-    ) -> "MLP":
-        """Draw all weights and biases from ``draw``."""
-        names = _check_parents(parents, cls.__name__)
-        hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
-        hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
-        return cls(names, hidden_weights, hidden_bias, output_weights, draw(rng, ()).item())
-
-    def formula(self) -> str:  # noqa: D102
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
         return f"MLP({', '.join(self.parents)}) + e"
 
 
 @dataclass(frozen=True, eq=False)
 class NonadditiveMLP(_Perceptron):
-    r"""The same network with the noise as one more input, so that :math:`x_j` is not Gaussian given its parents.
+    r"""The same network with the noise as one more input: not Gaussian given the parents.
 
     .. math:: x_j = w^\top \max\bigl(0, W^\top (x_{\mathrm{pa}(j)}, \varepsilon_j) + b\bigr) + c
 
@@ -217,29 +191,17 @@ class NonadditiveMLP(_Perceptron):
         As in `MLP`, but ``hidden_weights`` has ``n_parents + 1`` rows, the last one for the noise.
     """
 
-    @staticmethod
-    def _n_inputs(n_parents: int) -> int:
-        return n_parents + 1
-
     def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
         """Feed parents and noise through the network."""
         return self._forward(np.column_stack([parents, noise]))
 
-    def redraw_last_layer(self, rng: np.random.Generator, draw: WeightSampler) -> "NonadditiveMLP":  # noqa: D102
-        return replace(self, output_weights=draw(rng, (self.n_hidden,)))
-
-    @classmethod
-    def random(
-        cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
-    ) -> "NonadditiveMLP":
-        """Draw all weights and biases from ``draw``."""
-        names = _check_parents(parents, cls.__name__)
-        hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
-        hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
-        return cls(names, hidden_weights, hidden_bias, output_weights, draw(rng, ()).item())
-
-    def formula(self) -> str:  # noqa: D102
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
         return f"MLP({', '.join((*self.parents, 'e'))})"
+
+    @staticmethod
+    def _n_inputs(n_parents: int) -> int:
+        return n_parents + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,19 +226,14 @@ class Function(AdditiveMechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", _check_parents(self.parents, "Function"))
-        if not callable(self.function):
-            raise TypeError(f"Function: the second argument must be callable, got {self.function!r}")
+        _require_callable(self.function, "Function")
 
-    def location(self, parents: FloatArray) -> FloatArray:  # noqa: D102
-        values = np.asarray(self.function(*parents.T), dtype=np.float64)
-        if values.shape not in {(), (parents.shape[0],)}:
-            raise ValueError(
-                f"Function of {', '.join(self.parents)}: expected {parents.shape[0]} values, got shape {values.shape}; "
-                "write it with numpy operations that act on whole columns"
-            )
-        return np.broadcast_to(values, (parents.shape[0],))
+    def location(self, parents: FloatArray) -> FloatArray:
+        """Call the function on the columns of ``parents [n, n_parents]``; shape ``[n]``."""
+        return _call(self, self.function, (*parents.T,), parents.shape[0])
 
-    def formula(self) -> str:  # noqa: D102
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
         return f"f({', '.join(self.parents)}) + e"
 
 
@@ -297,20 +254,59 @@ class NonadditiveFunction(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", _check_parents(self.parents, "NonadditiveFunction"))
-        if not callable(self.function):
-            raise TypeError(
-                f"NonadditiveFunction: the second argument must be callable, got {self.function!r}"
-            )
+        _require_callable(self.function, "NonadditiveFunction")
 
     def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
-        """Call the function."""
-        values = np.asarray(self.function(*parents.T, noise), dtype=np.float64)
-        if values.shape != noise.shape:
-            raise ValueError(
-                f"NonadditiveFunction of {', '.join(self.parents)}: expected {noise.shape[0]} values, "
-                f"got shape {values.shape}; write it with numpy operations that act on whole columns"
-            )
-        return values
+        """Call the function on the columns of ``parents [n, n_parents]`` and the noise ``[n]``."""
+        return _call(self, self.function, (*parents.T, noise), parents.shape[0])
 
-    def formula(self) -> str:  # noqa: D102
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
         return f"f({', '.join((*self.parents, 'e'))})"
+
+
+def _call(
+    mechanism: Mechanism, function: Callable[..., npt.ArrayLike], arguments: tuple[FloatArray, ...], n: int
+) -> FloatArray:
+    values = np.asarray(function(*arguments), dtype=np.float64)
+    if values.shape not in {(), (n,)}:
+        raise ValueError(
+            f"{mechanism.formula()}: the function must return {n} values, one a row, but returned shape "
+            f"{values.shape}; write it with numpy operations that act on whole columns"
+        )
+    return np.broadcast_to(values, (n,))
+
+
+def _check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
+    if isinstance(parents, str):
+        raise TypeError(
+            f"{owner}: parents must be a list of names, got the text {parents!r}; write [{parents!r}]"
+        )
+    names = tuple(parents)
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"{owner}: a parent must be the name of a variable (text), got {name!r}")
+        if name in names[:position]:
+            raise ValueError(f"{owner}: parent {name!r} is listed twice; name every parent once")
+    return names
+
+
+def _check_array(owner: str, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{owner}: {name} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {name} must be finite, got {array}")
+    array.setflags(write=False)
+    return array
+
+
+def _require_mapping(weights: object) -> Mapping[str, float]:
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"Linear: weights must map parent names to numbers, got {weights!r}")
+    return weights
+
+
+def _require_callable(function: object, owner: str) -> None:
+    if not callable(function):
+        raise TypeError(f"{owner}: the second argument must be a function, got {function!r}")

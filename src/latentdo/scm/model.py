@@ -15,7 +15,7 @@ from latentdo.scm.interventions import Intervention, InterventionLike, as_interv
 from latentdo.scm.mechanisms import Linear, Mechanism
 from latentdo.scm.moments import linear_moments
 from latentdo.scm.noise import FloatArray, Noise
-from latentdo.scm.variable import Variable
+from latentdo.scm.variable import Variable, as_variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,14 +40,13 @@ class SCM:
 
     Examples
     --------
+    >>> from latentdo.scm import SCM, Gaussian, Linear
     >>> scm = SCM({
     ...     "rain": Gaussian(1.0, 0.5),
     ...     "wet": (Linear({"rain": 2.0}), Gaussian(scale=0.1)),
     ... })
-    >>> scm.mean()["wet"]
-    2.0
-    >>> scm.do(rain=3).mean()["wet"]
-    6.0
+    >>> print(scm.mean()["wet"], scm.do(rain=3).mean()["wet"])
+    2.0 6.0
     >>> scm.sample(5, random_state=0).shape
     (5, 2)
     """
@@ -55,7 +54,7 @@ class SCM:
     def __init__(self, variables: Mapping[str, VariableLike]) -> None:
         if not variables:
             raise ValueError("an SCM needs at least one variable")
-        checked = {_check_name(name): _as_variable(name, value) for name, value in variables.items()}
+        checked = {_check_name(name): as_variable(name, value) for name, value in variables.items()}
         self._build(checked, reference=None, interventions={})
 
     def _build(
@@ -71,8 +70,8 @@ class SCM:
             for parent in variable.parents:
                 if parent not in index:
                     raise ValueError(
-                        f"variable {child!r} has the unknown parent {parent!r}{_did_you_mean(parent, index)}; "
-                        f"add it to the model or remove it from the mechanism of {child!r}"
+                        f"variable {child!r} has the unknown parent {parent!r}{_did_you_mean(parent, index)};"
+                        f" add it to the model or remove it from the mechanism of {child!r}"
                     )
             positions = [index[parent] for parent in variable.parents]
             self._parents.append(positions)
@@ -88,7 +87,7 @@ class SCM:
         self._adjacency = adjacency
         self._order = graphs.topological_order(adjacency)
 
-    # -- what the model is -------------------------------------------------------------------------------------
+    # -- what the model is ---------------------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ class SCM:
 
     @property
     def adjacency(self) -> pd.DataFrame:
-        """0/1 matrix of the model as it is now: perfect interventions have removed edges. Row causes column."""
+        """0/1 matrix of the model as it is now, without the edges that interventions removed."""
         return pd.DataFrame(self._adjacency.copy(), index=self.names, columns=self.names)
 
     @property
@@ -166,21 +165,22 @@ class SCM:
         ]
         return "\n".join([f"SCM({len(self)} variables)", *lines])
 
-    # -- what can be done with it ------------------------------------------------------------------------------
+    # -- what can be done with it --------------------------------------------------------------------------
 
     def do(
         self, interventions: Mapping[str, InterventionLike] | None = None, /, **by_name: InterventionLike
     ) -> "SCM":
         """Intervene; the model itself stays as it is.
 
-        Interventions stack: ``scm.do(a=1).do(b=2)`` has both, and a later one on the same variable acts on what the
-        earlier one left, so ``scm.do(a=1).do(a=2)`` is ``scm.do(a=2)``.
+        Interventions stack: ``scm.do(a=1).do(b=2)`` has both, and a later one on the same variable acts on
+        what the earlier one left, so ``scm.do(a=1).do(a=2)`` is ``scm.do(a=2)``.
 
         Parameters
         ----------
         interventions, **by_name
-            Variable name to what replaces it: a number holds it there (atomic), a `Noise` draws it (stochastic), a
-            `Mechanism` or `Variable` changes how it depends on its parents (imperfect), or an `Intervention`.
+            Variable name to what happens to it: a number holds it there (atomic), a `Noise` draws it
+            (stochastic), a `Mechanism` or `Variable` changes how it depends on its parents (imperfect), or an
+            `Intervention`.
 
         Returns
         -------
@@ -202,8 +202,8 @@ class SCM:
                 if parent not in allowed:
                     raise ValueError(
                         f"do: the new mechanism of {name!r} uses {parent!r}, which is not among its parents "
-                        f"({', '.join(allowed) or 'it has none'}); an intervention may drop parents but not add "
-                        "them: put the edge into the SCM itself, with weight zero if need be"
+                        f"({', '.join(allowed) or 'it has none'}); an intervention may drop parents but not"
+                        " add them: put the edge into the SCM itself, with weight zero if need be"
                     )
         result = SCM.__new__(SCM)
         result._build(variables, reference=self.reference, interventions=record)
@@ -214,9 +214,9 @@ class SCM:
     ) -> pd.DataFrame:
         """Draw ``n`` rows by ancestral sampling.
 
-        Every variable has a random stream of its own. With one seed, therefore, a model and its intervened versions
-        share the noise of all variables whose noise was not replaced: the rows can be compared pairwise, and
-        variables that are not downstream of an intervention are identical bit by bit.
+        Every variable has a random stream of its own. With one seed, therefore, a model and its intervened
+        versions share the noise of all variables whose noise was not replaced: the rows can be compared
+        pairwise, and variables that are not downstream of an intervention are identical bit by bit.
 
         Parameters
         ----------
@@ -225,8 +225,8 @@ class SCM:
         random_state
             Seed or generator.
         variables
-            Which columns to return, in this order; all by default. Only their ancestors are computed, and the values
-            are those that the whole sample would have.
+            Which columns to return, in this order; all by default. Only they and their ancestors are
+            computed, and the values are those that the whole sample would have.
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
             raise ValueError(f"n must be a number of rows (an integer, at least 0), got {n!r}")
@@ -335,24 +335,6 @@ def _check_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise TypeError(f"a variable's name must be a non-empty text, got {name!r}")
     return name
-
-
-def _as_variable(name: str, value: object) -> Variable:
-    if isinstance(value, Variable):
-        return value
-    if isinstance(value, Noise):
-        return Variable(noise=value)
-    if isinstance(value, Mechanism):
-        return Variable(value)
-    if isinstance(value, tuple) and len(value) == 2:
-        try:
-            return Variable(*value)
-        except TypeError as error:
-            raise TypeError(f"variable {name!r}: {error}") from None
-    raise TypeError(
-        f"variable {name!r}: give a Variable, a Noise (no parents), a Mechanism, or a pair (mechanism, noise), "
-        f"got {value!r}"
-    )
 
 
 def _did_you_mean(name: object, known: Iterable[str]) -> str:

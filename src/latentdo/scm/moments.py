@@ -27,7 +27,7 @@ def linear_moments(
     order
         Topological order of their positions.
     need_variance
-        Whether noise without finite variance is an error, or merely leaves ``nan`` or ``inf`` in the covariance.
+        Whether the covariance is wanted: then noise without finite variance is an error, else it is ``nan``.
     """
     names = list(variables)
     index = {name: position for position, name in enumerate(names)}

@@ -1,13 +1,15 @@
 r"""Noise distributions: the exogenous part :math:`\varepsilon_j` of a structural equation.
 
-Each family is a small frozen value with natural parameters, its exact mean and variance, a sampler that takes a
-generator, and a log-density. A new family is one new class; add it to `NOISE_FAMILIES` to make it available to
-`latentdo.scm.simulate` by name.
+Each family is a small frozen value with natural parameters, its exact mean and variance, a sampler that takes
+a generator, and a log-density. A new family is one new class; an entry in `NOISE_FAMILIES` makes it available
+to `latentdo.scm.simulate` by name.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from math import sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +19,6 @@ FloatArray = npt.NDArray[np.float64]
 
 ATOM_STD = 1e-6
 """Standard deviation of the narrow Gaussian that stands for a point mass where a density is asked for."""
-
-
-def _require_finite(owner: object, **parameters: float) -> None:
-    for name, value in parameters.items():
-        if not np.isfinite(value):
-            raise ValueError(f"{type(owner).__name__}: {name} must be a finite number, got {value!r}")
-
-
-def _require_positive(owner: object, **parameters: float) -> None:
-    for name, value in parameters.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{type(owner).__name__}: {name} must be a positive number, got {value!r}")
 
 
 class Noise(ABC):
@@ -52,9 +42,53 @@ class Noise(ABC):
     def log_density(self, values: FloatArray) -> FloatArray:
         """Log-density at ``values``, elementwise; ``-inf`` outside the support."""
 
+    def __str__(self) -> str:
+        parameters: Any = self  # families are dataclasses, which the type of this class does not say
+        shown = ", ".join(f"{item.name}={getattr(self, item.name):.4g}" for item in fields(parameters))
+        return f"{type(self).__name__}({shown})"
+
+
+class _LocationScale(Noise):
+    r"""Noise of the form :math:`\varepsilon = a + s\,\eta`: subclasses describe the standard :math:`\eta`."""
+
+    loc: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_finite(self, "loc")
+        _require_positive(self, "scale")
+
+    @property
+    def mean(self) -> float:
+        """Exact mean; ``nan`` if it does not exist."""
+        return float(self.loc + self.scale * self._standard_moments()[0])
+
+    @property
+    def variance(self) -> float:
+        """Exact variance; ``inf`` or ``nan`` if it is not finite."""
+        return float(self.scale**2 * self._standard_moments()[1])
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw ``n`` independent values, shape ``[n]``."""
+        return np.asarray(self.loc + self.scale * self._standard_sample(rng, n))
+
+    def log_density(self, values: FloatArray) -> FloatArray:
+        """Log-density at ``values``, elementwise; ``-inf`` outside the support."""
+        standard = (np.asarray(values, dtype=np.float64) - self.loc) / self.scale
+        return np.asarray(self._standard_log_density(standard) - np.log(self.scale))
+
+    @abstractmethod
+    def _standard_moments(self) -> tuple[float, float]: ...
+
+    @abstractmethod
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray: ...
+
+    @abstractmethod
+    def _standard_log_density(self, values: FloatArray) -> FloatArray: ...
+
 
 @dataclass(frozen=True)
-class Gaussian(Noise):
+class Gaussian(_LocationScale):
     """Normal distribution with mean ``loc`` and standard deviation ``scale``.
 
     Examples
@@ -66,31 +100,21 @@ class Gaussian(Noise):
     loc: float = 0.0
     scale: float = 1.0
 
-    def __post_init__(self) -> None:
-        _require_finite(self, loc=self.loc)
-        _require_positive(self, scale=self.scale)
+    def _standard_moments(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
-    @property
-    def mean(self) -> float:  # noqa: D102
-        return float(self.loc)
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return rng.standard_normal(n)
 
-    @property
-    def variance(self) -> float:  # noqa: D102
-        return float(self.scale**2)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
-        return rng.normal(self.loc, self.scale, size=n)
-
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
-        standard = (values - self.loc) / self.scale
-        return np.asarray(-0.5 * standard**2 - np.log(self.scale) - 0.5 * np.log(2 * np.pi))
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
+        return np.asarray(-0.5 * values**2 - 0.5 * np.log(2 * np.pi))
 
 
 @dataclass(frozen=True)
-class StudentT(Noise):
-    """Student's t: heavy tails. ``df <= 2`` has no finite variance, ``df <= 1`` no mean.
+class StudentT(_LocationScale):
+    """Heavy tails: ``loc`` plus ``scale`` times a t variable, whose variance is ``df / (df - 2)``.
 
-    ``scale`` multiplies a standard t variable, whose variance is ``df / (df - 2)``.
+    With ``df <= 2`` the variance is not finite, with ``df <= 1`` there is no mean either.
     """
 
     df: float = 5.0
@@ -98,27 +122,79 @@ class StudentT(Noise):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_finite(self, loc=self.loc)
-        _require_positive(self, df=self.df, scale=self.scale)
+        super().__post_init__()
+        _require_positive(self, "df")
 
-    @property
-    def mean(self) -> float:  # noqa: D102
-        return float(self.loc) if self.df > 1 else float("nan")
-
-    @property
-    def variance(self) -> float:  # noqa: D102
+    def _standard_moments(self) -> tuple[float, float]:
         if self.df > 2:
-            return float(self.scale**2 * self.df / (self.df - 2))
-        return float("inf") if self.df > 1 else float("nan")
+            return 0.0, self.df / (self.df - 2)
+        return (0.0, np.inf) if self.df > 1 else (np.nan, np.nan)
 
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
-        return np.asarray(self.loc + self.scale * rng.standard_t(self.df, size=n))
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return rng.standard_t(self.df, size=n)
 
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
         half = 0.5 * self.df
-        standard = (values - self.loc) / self.scale
         normaliser = special.gammaln(half + 0.5) - special.gammaln(half) - 0.5 * np.log(self.df * np.pi)
-        return np.asarray(normaliser - np.log(self.scale) - (half + 0.5) * np.log1p(standard**2 / self.df))
+        return np.asarray(normaliser - (half + 0.5) * np.log1p(values**2 / self.df))
+
+
+@dataclass(frozen=True)
+class Laplace(_LocationScale):
+    """Double exponential with centre ``loc``; its variance is ``2 * scale**2``."""
+
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def _standard_moments(self) -> tuple[float, float]:
+        return 0.0, 2.0
+
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return rng.laplace(size=n)
+
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
+        return np.asarray(-np.abs(values) - np.log(2.0))
+
+
+@dataclass(frozen=True)
+class Exponential(_LocationScale):
+    """Skewed to the right: ``loc`` plus an exponential variable with mean ``scale``."""
+
+    scale: float = 1.0
+    loc: float = 0.0
+
+    def _standard_moments(self) -> tuple[float, float]:
+        return 1.0, 1.0
+
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return rng.standard_exponential(n)
+
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
+        return np.where(values >= 0, -values, -np.inf)
+
+
+@dataclass(frozen=True)
+class Gamma(_LocationScale):
+    """Skewed to the right: ``loc`` plus a gamma variable; its skewness is ``2 / sqrt(shape)``."""
+
+    shape: float = 2.0
+    scale: float = 1.0
+    loc: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_positive(self, "shape")
+
+    def _standard_moments(self) -> tuple[float, float]:
+        return self.shape, self.shape
+
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        return rng.standard_gamma(self.shape, size=n)
+
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
+        # xlogy keeps shape == 1 (the exponential) finite at the edge of the support.
+        inside = special.xlogy(self.shape - 1, np.maximum(values, 0.0)) - values - special.gammaln(self.shape)
+        return np.where(values >= 0, inside, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -129,147 +205,71 @@ class Uniform(Noise):
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_finite(self, low=self.low, high=self.high)
+        _require_finite(self, "low", "high")
         if not self.low < self.high:
             raise ValueError(f"Uniform: low must be below high, got low={self.low!r}, high={self.high!r}")
 
     @property
-    def mean(self) -> float:  # noqa: D102
+    def mean(self) -> float:
+        """Exact mean."""
         return float(0.5 * (self.low + self.high))
 
     @property
-    def variance(self) -> float:  # noqa: D102
+    def variance(self) -> float:
+        """Exact variance."""
         return float((self.high - self.low) ** 2 / 12)
 
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw ``n`` independent values, shape ``[n]``."""
         return rng.uniform(self.low, self.high, size=n)
 
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density(self, values: FloatArray) -> FloatArray:
+        """Log-density at ``values``, elementwise; ``-inf`` outside the interval."""
         inside = (values >= self.low) & (values <= self.high)
         return np.where(inside, -np.log(self.high - self.low), -np.inf)
 
 
 @dataclass(frozen=True)
-class Laplace(Noise):
-    """Double exponential with centre ``loc``; its variance is ``2 * scale**2``."""
-
-    loc: float = 0.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        _require_finite(self, loc=self.loc)
-        _require_positive(self, scale=self.scale)
-
-    @property
-    def mean(self) -> float:  # noqa: D102
-        return float(self.loc)
-
-    @property
-    def variance(self) -> float:  # noqa: D102
-        return float(2 * self.scale**2)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
-        return rng.laplace(self.loc, self.scale, size=n)
-
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
-        return np.asarray(-np.abs(values - self.loc) / self.scale - np.log(2 * self.scale))
-
-
-@dataclass(frozen=True)
-class Gamma(Noise):
-    """Skewed to the right: ``loc`` plus a gamma variable; skewness is ``2 / sqrt(shape)``."""
-
-    shape: float = 2.0
-    scale: float = 1.0
-    loc: float = 0.0
-
-    def __post_init__(self) -> None:
-        _require_finite(self, loc=self.loc)
-        _require_positive(self, shape=self.shape, scale=self.scale)
-
-    @property
-    def mean(self) -> float:  # noqa: D102
-        return float(self.loc + self.shape * self.scale)
-
-    @property
-    def variance(self) -> float:  # noqa: D102
-        return float(self.shape * self.scale**2)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
-        return np.asarray(self.loc + rng.gamma(self.shape, self.scale, size=n))
-
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
-        standard = (values - self.loc) / self.scale
-        # xlogy keeps shape == 1 (the exponential) finite at the edge of the support.
-        inside = special.xlogy(self.shape - 1, np.maximum(standard, 0.0)) - standard
-        normaliser = special.gammaln(self.shape) + np.log(self.scale)
-        return np.where(standard >= 0, inside - normaliser, -np.inf)
-
-
-@dataclass(frozen=True)
-class Exponential(Noise):
-    """Skewed to the right: ``loc`` plus an exponential variable with mean ``scale``."""
-
-    scale: float = 1.0
-    loc: float = 0.0
-
-    def __post_init__(self) -> None:
-        _require_finite(self, loc=self.loc)
-        _require_positive(self, scale=self.scale)
-
-    @property
-    def mean(self) -> float:  # noqa: D102
-        return float(self.loc + self.scale)
-
-    @property
-    def variance(self) -> float:  # noqa: D102
-        return float(self.scale**2)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: D102
-        return np.asarray(self.loc + rng.exponential(self.scale, size=n))
-
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
-        standard = (values - self.loc) / self.scale
-        return np.where(standard >= 0, -standard - np.log(self.scale), -np.inf)
-
-
-@dataclass(frozen=True)
 class PointMass(Noise):
-    """No noise at all: always ``value``. This is what an atomic intervention leaves.
-
-    A point mass has no density. Where one is needed (assigning rows to regimes), a Gaussian of standard deviation
-    `ATOM_STD` stands in for it: narrow enough to win wherever the value is hit, wide enough to survive rounding.
-    """
+    """No noise at all: always ``value``. This is what an atomic intervention leaves."""
 
     value: float = 0.0
 
     def __post_init__(self) -> None:
-        _require_finite(self, value=self.value)
+        _require_finite(self, "value")
 
     @property
-    def mean(self) -> float:  # noqa: D102
+    def mean(self) -> float:
+        """The value."""
         return float(self.value)
 
     @property
-    def variance(self) -> float:  # noqa: D102
+    def variance(self) -> float:
+        """Zero."""
         return 0.0
 
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: ARG002, D102
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:  # noqa: ARG002
+        """Return the value ``n`` times."""
         return np.full(n, float(self.value))
 
-    def log_density(self, values: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density(self, values: FloatArray) -> FloatArray:
+        """Log-density of a Gaussian of standard deviation `ATOM_STD` around the value.
+
+        A point mass has no density. Where one is needed (assigning rows to regimes) this stands in for it:
+        narrow enough to win wherever the value is hit, wide enough to survive rounding.
+        """
         return Gaussian(self.value, ATOM_STD).log_density(values)
 
 
 NOISE_FAMILIES: dict[str, Callable[[float], Noise]] = {
     "gaussian": lambda std: Gaussian(0.0, std),
-    "student": lambda std: StudentT(5.0, 0.0, std * np.sqrt(3 / 5).item()),
-    "uniform": lambda std: Uniform(-np.sqrt(3).item() * std, np.sqrt(3).item() * std),
-    "laplace": lambda std: Laplace(0.0, std / np.sqrt(2).item()),
+    "student": lambda std: StudentT(5.0, 0.0, std * sqrt(3 / 5)),
+    "uniform": lambda std: Uniform(-sqrt(3) * std, sqrt(3) * std),
+    "laplace": lambda std: Laplace(0.0, std / sqrt(2)),
     "exponential": lambda std: Exponential(std, loc=-std),
-    "gamma": lambda std: Gamma(2.0, std / np.sqrt(2).item(), loc=-np.sqrt(2).item() * std),
+    "gamma": lambda std: Gamma(2.0, std / sqrt(2), loc=-sqrt(2) * std),
 }
-"""Name -> family, centred at zero, as a function of its standard deviation (Student t: 5 degrees of freedom)."""
+"""Name to family with mean zero, as a function of its standard deviation."""
 
 
 def centred_noise(family: str, variance: float) -> Noise:
@@ -284,4 +284,16 @@ def centred_noise(family: str, variance: float) -> Noise:
         raise ValueError(f"noise={family!r} is unknown: choose one of {', '.join(sorted(NOISE_FAMILIES))}")
     if not (np.isfinite(variance) and variance > 0):
         raise ValueError(f"noise variance must be a positive number, got {variance!r}")
-    return NOISE_FAMILIES[family](float(np.sqrt(variance)))
+    return NOISE_FAMILIES[family](sqrt(variance))
+
+
+def _require_finite(noise: Noise, *names: str) -> None:
+    for name in names:
+        if not np.isfinite(getattr(noise, name)):
+            raise ValueError(f"{type(noise).__name__}: {name} must be a finite number, got {noise!r}")
+
+
+def _require_positive(noise: Noise, *names: str) -> None:
+    for name in names:
+        if not (np.isfinite(getattr(noise, name)) and getattr(noise, name) > 0):
+            raise ValueError(f"{type(noise).__name__}: {name} must be a positive number, got {noise!r}")

@@ -65,8 +65,8 @@ class Simulation:
         r"""Exact :math:`\log p(x \mid \text{regime})` under the true mechanisms, in the units of ``X``.
 
         With :math:`y = s x + m` the model's own units,
-        :math:`\log p(x \mid k) = \log p(y \mid k) + \sum_j \log s_j`. For atomic interventions a Gaussian with the
-        standard deviation `latentdo.scm.ATOM_STD` (in the model's units) stands for the point mass.
+        :math:`\log p(x \mid k) = \log p(y \mid k) + \sum_j \log s_j`. For atomic interventions a Gaussian
+        with the standard deviation `latentdo.scm.ATOM_STD` (in the model's units) stands for the point mass.
 
         Parameters
         ----------
@@ -85,8 +85,8 @@ class Simulation:
         values = self.scm.columns_of(self.X if X is None else X)
         values = values * self.scale.to_numpy() + self.mean.to_numpy()
         shared = 1.0 - self.targets.to_numpy(dtype=np.float64).T
-        # A regime differs from the reference only in its targets: one pass over the reference terms serves all
-        # regimes. Terms of -inf (bounded noise) are summed as counts, since 0 * inf is not a number.
+        # A regime differs from the reference only in its targets: one pass over the reference terms serves
+        # all regimes. Terms of -inf (bounded noise) are summed as counts, since 0 * inf is not a number.
         terms = self.scm.log_density_terms(values)
         impossible = np.isneginf(terms)
         density = np.where(impossible, 0.0, terms) @ shared
@@ -99,8 +99,8 @@ class Simulation:
     def bayes_responsibilities(self, X: pd.DataFrame | npt.ArrayLike | None = None) -> FloatArray:
         r"""Posterior probability of every regime under the true model: the best assignment there is.
 
-        :math:`q(k \mid x) \propto w_k\, p(x \mid k)` with ``regime_weights`` as :math:`w`. No method that sees only
-        ``X`` can assign rows better on average.
+        :math:`q(k \mid x) \propto w_k\, p(x \mid k)` with ``regime_weights`` as :math:`w`. No method that
+        sees only ``X`` can assign rows better on average.
 
         Parameters
         ----------

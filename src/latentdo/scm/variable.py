@@ -22,19 +22,20 @@ class Variable:
     Examples
     --------
     >>> Variable(Linear({"rain": 0.8}), Gaussian(scale=0.5)).formula()
-    '0.8 rain + e,  e ~ Gaussian(loc=0.0, scale=0.5)'
+    '0.8 rain + e,  e ~ Gaussian(loc=0, scale=0.5)'
     """
 
     mechanism: Mechanism = field(default_factory=Linear)
     noise: Noise = field(default_factory=Gaussian)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, Mechanism):
-            raise TypeError(
-                f"Variable: mechanism must be a Mechanism such as Linear(...), got {self.mechanism!r}"
-            )
-        if not isinstance(self.noise, Noise):
-            raise TypeError(f"Variable: noise must be a Noise such as Gaussian(...), got {self.noise!r}")
+        for value, kind, example in (
+            (self.mechanism, Mechanism, "Linear({...})"),
+            (self.noise, Noise, "Gaussian()"),
+        ):
+            if not isinstance(value, kind):
+                name = kind.__name__.lower()
+                raise TypeError(f"the {name} must be a {kind.__name__} such as {example}, got {value!r}")
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ class Variable:
 
     def formula(self) -> str:
         """Right-hand side of the structural equation, and the distribution of its noise ``e``."""
-        return f"{self.mechanism.formula()},  e ~ {self.noise!r}"
+        return f"{self.mechanism.formula()},  e ~ {self.noise}"
 
     def sample(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw the variable given ``parents [n, n_parents]``; returns ``[n]``."""
@@ -53,7 +54,26 @@ class Variable:
         r"""Exact :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})` for additive mechanisms, shape ``[n]``."""
         if not isinstance(self.mechanism, AdditiveMechanism):
             raise NotImplementedError(
-                f"the conditional density of {self.mechanism.formula()} has no closed form, because its noise goes "
-                "through the mechanism; use an additive mechanism (linear or nonlinear) where densities are needed"
+                f"the density of {self.mechanism.formula()} is not available, because the noise goes through "
+                "the mechanism; use an additive mechanism (linear or nonlinear) where densities are needed"
             )
         return self.noise.log_density(values - self.mechanism.location(parents))
+
+
+def as_variable(name: str, value: object) -> Variable:
+    """Read the shorthands of ``SCM({name: value})``; ``name`` is for the error message."""
+    if isinstance(value, Variable):
+        return value
+    if isinstance(value, Noise):
+        return Variable(noise=value)
+    if isinstance(value, Mechanism):
+        return Variable(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        try:
+            return Variable(*value)
+        except TypeError as error:
+            raise TypeError(f"variable {name!r}: {error}") from None
+    raise TypeError(
+        f"variable {name!r}: give a Variable, a Noise (no parents), a Mechanism (standard normal noise), "
+        f"or a pair (mechanism, noise), got {value!r}"
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,14 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels
-from latentdo.data.table import DataWarning, Missing, check_finite, check_varying, table_to_array
+from latentdo.data.table import Missing, check_finite, check_varying, table_to_array, warn_about_shape
 from latentdo.transforms import Preprocessor
 
 __all__ = ["Dataset"]
 
 Array = NDArray[np.float64]
-
-_SCALE_RATIO = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +122,7 @@ class Dataset:
             label in ``regimes`` but the observational one must occur.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
-            reference without rows. The same happens if the default 0 never occurs; any other label must occur.
+            reference without rows. The same happens if the default 0 never occurs; another label must occur.
         transform : {"none", "log", "log1p", "rank-gaussian"}
             See :class:`latentdo.transforms.Preprocessor`.
         columns : sequence of str, optional
@@ -155,15 +152,16 @@ class Dataset:
             values = values[kept]
             if len(kept) < min(2, n_all):
                 raise ValueError(
-                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns with "
-                    "the most missing values first, or fill them in."
+                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns "
+                    "with the most missing values first, or fill them in."
                 )
         check_finite(values, names)
         check_array(values, ensure_min_samples=2)
         if not allow_constant:
             check_varying(values, names)
         preprocessor = Preprocessor.fit(values, transform, names, row_index=kept)
-        _warn_about_shape(values, preprocessor)
+        spread = np.where(values.min(axis=0) < values.max(axis=0), preprocessor.scale, 0.0)
+        warn_about_shape(len(values), spread, names)
         values.setflags(write=False)
         if regimes is None:
             if targets is not None:
@@ -261,23 +259,3 @@ def _read_only(values: NDArray[Any], dtype: Any) -> NDArray[Any]:
     out = np.array(values, dtype=dtype, order="C")
     out.setflags(write=False)
     return out
-
-
-def _warn_about_shape(values: Array, preprocessor: Preprocessor) -> None:
-    n, d = values.shape
-    if n <= d:
-        warnings.warn(
-            f"There are only {n} rows for {d} variables; a graph found in so few rows means little.",
-            DataWarning,
-            stacklevel=3,
-        )
-    scale = np.where(np.ptp(values, axis=0) > 0.0, preprocessor.scale, np.nan)
-    if np.isfinite(scale).any() and np.nanmax(scale) / np.nanmin(scale) > _SCALE_RATIO:
-        low, high = int(np.nanargmin(scale)), int(np.nanargmax(scale))
-        warnings.warn(
-            f"Columns differ hugely in scale: the standard deviation of {preprocessor.columns[high]!r} is "
-            f"{scale[high]:.3g}, that of {preprocessor.columns[low]!r} is {scale[low]:.3g}. Each column is "
-            "standardised, so this does no harm if the units are right; check them.",
-            DataWarning,
-            stacklevel=3,
-        )

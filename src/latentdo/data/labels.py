@@ -56,8 +56,8 @@ def encode_regimes(
         raise ValueError(f"regimes has {shape[0]} entries, but X has {n_rows} rows (samples).")
     if index is not None and isinstance(regimes, pd.Series) and _is_reordered(regimes.index, index):
         raise ValueError(
-            "regimes has the index of X in another order; pass regimes.loc[X.index], or regimes.to_numpy() if "
-            "its order is right."
+            "regimes has the index of X in another order; pass regimes.loc[X.index], or regimes.to_numpy() "
+            "if its order is right."
         )
     listing = regimes.to_pylist() if hasattr(regimes, "to_pylist") else list(regimes)
     series = pd.Series(listing, dtype=object)
@@ -219,8 +219,8 @@ def _check_observational(seen: Sequence[Hashable], reference: Hashable) -> None:
             )
     if reference != 0:
         raise ValueError(
-            f"observational={reference!r} does not occur in regimes, whose labels are {listed(seen)}; name one "
-            "of them, or pass observational=None if no rows are observational."
+            f"observational={reference!r} does not occur in regimes, whose labels are {listed(seen)}; name "
+            "one of them, or pass observational=None if no rows are observational."
         )
 
 
@@ -246,8 +246,8 @@ def _is_numbered(targets: Any, seen: Sequence[Hashable], reference: Hashable) ->
         return possible and [_plain(label) for label in targets.index] == list(range(n))
     if not possible:
         raise ValueError(
-            f"A targets matrix with {n} rows needs integer labels 0 .. {n - 1}, with 0 observational, but "
-            f"regimes holds {listed(seen)}; pass a dict from label to variable names, or a pandas table whose "
-            "index holds the labels."
+            f"A targets matrix with {n} rows needs integer labels 0 .. {n - 1}, with 0 observational, "
+            f"but regimes holds {listed(seen)}; pass a dict from label to variable names, or a pandas table "
+            "whose index holds the labels."
         )
     return True

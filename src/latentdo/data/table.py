@@ -22,12 +22,14 @@ __all__ = [
     "listed",
     "table_to_array",
     "validate_rows",
+    "warn_about_shape",
 ]
 
 Array = NDArray[np.float64]
 Missing = Literal["error", "drop"]
 
 _SHOWN = 8  # at most so many names in one message
+_SCALE_RATIO = 1e6
 _EXACT = 2.0**53  # larger integers are not exact in float64
 
 
@@ -35,7 +37,9 @@ class DataWarning(UserWarning):
     """The data can be used, but something about them deserves a look."""
 
 
-def table_to_array(X: Any, columns: Sequence[str] | None = None) -> tuple[Array, tuple[str, ...]]:
+def table_to_array(
+    X: Any, columns: Sequence[str] | None = None, text_remedy: str = "drop them"
+) -> tuple[Array, tuple[str, ...]]:
     """Turn any table into a new float64 matrix and its names, refusing what is not a number.
 
     Parameters
@@ -44,6 +48,8 @@ def table_to_array(X: Any, columns: Sequence[str] | None = None) -> tuple[Array,
         A pandas, polars or pyarrow table, an array, or nested lists. NaN and infinity pass.
     columns : sequence of str, optional
         For a table, the columns to use, in this order; for an array, the names to give.
+    text_remedy : str
+        What the message about columns that are not numeric advises first.
 
     Returns
     -------
@@ -79,7 +85,7 @@ def table_to_array(X: Any, columns: Sequence[str] | None = None) -> tuple[Array,
     absent = [name for name in wanted if name not in table]
     if absent:
         raise ValueError(f"X has no column {listed(absent)}; its columns are {listed(table)}.")
-    return _matrix(table, wanted), tuple(wanted)
+    return _matrix(table, wanted, text_remedy), tuple(wanted)
 
 
 def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
@@ -177,6 +183,25 @@ def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these
         )
 
 
+def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: int = 2) -> None:
+    """Warn of too few rows, and of columns whose standard deviations hint at a wrong unit."""
+    d = len(names)
+    if n <= d:
+        message = f"There are only {n} rows for {d} variables; a graph found in so few rows means little."
+        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+    varying = np.flatnonzero(spread > 0.0)
+    if varying.size == 0:
+        return
+    low, high = (int(varying[pick(spread[varying])]) for pick in (np.argmin, np.argmax))
+    if spread[high] > _SCALE_RATIO * spread[low]:
+        message = (
+            f"Columns differ hugely in scale: the standard deviation of {names[high]!r} is "
+            f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, so "
+            "this does no harm if the units are right; check them."
+        )
+        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
 def listed(names: Iterable[Hashable]) -> str:
     """Write a list of names for a message, shortened if long."""
     shown = [repr(name) for name in names]
@@ -217,14 +242,14 @@ def _array(X: Any) -> Array:
     return values
 
 
-def _matrix(table: dict[str, pd.Series[Any]], names: list[str]) -> Array:
+def _matrix(table: dict[str, pd.Series[Any]], names: list[str], text_remedy: str = "drop them") -> Array:
     """Stack numeric columns; refuse the others, all at once and by name."""
     for name in names:
         if pd.api.types.is_complex_dtype(table[name].dtype):
             raise ValueError(f"Complex data not supported: column {name!r}; pass real and imaginary parts.")
     text = [name for name in names if not _is_numeric(table[name])]
     if text:
-        raise ValueError(_text_message(table[text[0]], text))
+        raise ValueError(_text_message(table[text[0]], text, text_remedy))
     values = np.empty((len(next(iter(table.values()), ())), len(names)))
     for j, name in enumerate(names):
         column = table[name]
@@ -255,21 +280,22 @@ def _first_text(column: pd.Series[Any]) -> int | None:
     return None
 
 
-def _text_message(first: pd.Series[Any], names: list[str]) -> str:
+def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
     """Say what is not a number, and whether it only needs conversion or is really text."""
     entries = first.astype(object)
     parsed = pd.to_numeric(entries, errors="coerce")
     failing = np.flatnonzero((parsed.isna() & entries.notna()).to_numpy())
+    start = f"Non-numeric columns: {listed(names)}"
     if failing.size == 0:
-        how = (
-            f"it holds numbers in another form: convert with X[{names[0]!r}] = X[{names[0]!r}].astype(float)"
+        name = names[0]
+        return (
+            f"{start}. The numbers in {name!r} are stored in another form, such as text or categories: "
+            f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
-        return f"Non-numeric columns: {listed(names)}. For {names[0]!r}, {how}."
     row = int(failing[0])
     return (
-        f"Non-numeric columns: {listed(names)} (row {row}, counted from 0, of {names[0]!r} is "
-        f"{entries.iloc[row]!r}). Drop them, correct the entries, or encode categories as 0/1 columns, for "
-        "example with pandas.get_dummies."
+        f"{start} (row {row}, counted from 0, of {names[0]!r} is {entries.iloc[row]!r}); {remedy}, correct "
+        "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
     )
 
 

@@ -237,7 +237,8 @@ def _read_text(
             )
     except UnicodeError as error:
         raise ValueError(
-            f'{path.name} is not {encoding} text ({error}); pass its encoding, for example encoding="latin-1".'
+            f"{path.name} is not {encoding} text ({error}); pass its encoding, for example "
+            'encoding="latin-1".'
         ) from error
     except (pd.errors.ParserError, csv.Error, EOFError, OSError, lzma.LZMAError) as error:
         raise ValueError(f"{path.name} cannot be read: {error}.") from error

@@ -196,8 +196,8 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
     if spread[high] > _SCALE_RATIO * spread[low]:
         message = (
             f"Columns differ hugely in scale: the standard deviation of {names[high]!r} is "
-            f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, so "
-            "this does no harm if the units are right; check them."
+            f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, "
+            "so this does no harm if the units are right; check them."
         )
         warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
 

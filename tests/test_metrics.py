@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 from latentdo import graphs, metrics
 
 NAMES = ["Raf", "Mek", "Plcg", "PIP2", "PIP3", "Erk", "Akt", "PKA", "PKC", "P38", "Jnk"]
-SACHS_20 = [
-    tuple(edge.split(">"))
-    for edge in (
-        "Erk>Akt Mek>Erk PIP2>PKC PIP3>Akt PIP3>PIP2 PIP3>Plcg PKA>Akt PKA>Erk PKA>Jnk PKA>Mek PKA>P38 PKA>Raf"
-        " PKC>Jnk PKC>Mek PKC>P38 PKC>PKA PKC>Raf Plcg>PIP2 Plcg>PKC Raf>Mek"
-    ).split()
-]
+EFFECTS = {
+    "Erk": ["Akt"],
+    "Mek": ["Erk"],
+    "PIP2": ["PKC"],
+    "PIP3": ["Akt", "PIP2", "Plcg"],
+    "PKA": ["Akt", "Erk", "Jnk", "Mek", "P38", "Raf"],
+    "PKC": ["Jnk", "Mek", "P38", "PKA", "Raf"],
+    "Plcg": ["PIP2", "PKC"],
+    "Raf": ["Mek"],
+}
+SACHS_20 = [(cause, effect) for cause, effects in EFFECTS.items() for effect in effects]
 SACHS_18 = [edge for edge in SACHS_20 if edge not in {("PKC", "PKA"), ("Erk", "Akt")}]
 SACHS_17 = [
     edge

@@ -260,8 +260,8 @@ def parent_aid(true: GraphLike, found: GraphLike, *, normalized: bool = False) -
 def ancestor_aid(true: GraphLike, found: GraphLike, *, normalized: bool = False) -> float:
     """Ancestor adjustment distance of Henckel et al. (2024): like :func:`sid`, adjusting for ancestors.
 
-    An effect is adjusted for all *found* ancestors of the cause, and taken to be zero on whatever is not found
-    among its descendants. Parameters as for :func:`sid`.
+    An effect is adjusted for all *found* ancestors of the cause, and taken to be zero on whatever is not
+    found among its descendants. Parameters as for :func:`sid`.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,7 @@ def check_names(given: Iterable[Any], wanted: Iterable[Any], of_given: str, of_w
     """Refuse names that are repeated or differ from those wanted, whatever their order."""
     given, wanted = list(given), list(wanted)
     for names, where in ((given, of_given), (wanted, of_wanted)):
-        repeated = {name for name in names if names.count(name) > 1}
+        repeated = [name for name, count in Counter(names).items() if count > 1]
         if repeated:
             raise ValueError(f"repeated names in {where}: {_listed(repeated)}")
     if set(given) != set(wanted):

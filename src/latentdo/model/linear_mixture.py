@@ -1,0 +1,87 @@
+"""The linear Gaussian family in closed form: what structural search fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import Array, FittedModel, Topology
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMixture(FittedModel):
+    r"""Every mechanism is :math:`z_j = b_{j0} + \sum_i b_{ji} z_i + \mathcal N(0, \sigma_j^2)` over the parents.
+
+    Parameters
+    ----------
+    topology : Topology
+        Graph, targets and weights.
+    coefficients : ndarray [d, d + 1]
+        Reference mechanisms, intercept first; zero for non-parents.
+    variances : ndarray [d]
+        Their noise variances.
+    target_index : ndarray [m, 2] of int64
+        The (regime, variable) pairs with a mechanism of their own, in the order of the next two.
+    target_coefficients : ndarray [m, d + 1]
+        Their mechanisms; only an intercept where the intervention is perfect.
+    target_variances : ndarray [m]
+        Their noise variances.
+    """
+
+    topology: Topology
+    coefficients: Array
+    variances: Array
+    target_index: NDArray[np.int64]
+    target_coefficients: Array
+    target_variances: Array
+
+    family: ClassVar[str] = "linear"
+
+    def __post_init__(self) -> None:
+        """Remember where each target's own mechanism stands."""
+        place = {(int(k), int(j)): m for m, (k, j) in enumerate(self.target_index)}
+        object.__setattr__(self, "_place", place)
+
+    def mechanism(self, variable: int, regime: int) -> tuple[Array, float]:
+        """Coefficients ``[d + 1]`` (intercept first) and noise variance of a variable in a regime."""
+        m = cast("dict[tuple[int, int], int]", self._place).get((regime, variable))  # type: ignore[attr-defined]
+        if m is None:
+            return self.coefficients[variable], float(self.variances[variable])
+        return self.target_coefficients[m], float(self.target_variances[m])
+
+    def _mean(self, z: Array, coefficients: Array) -> Array:
+        used = np.flatnonzero(coefficients[1:])
+        return np.asarray(coefficients[0] + z[:, used] @ coefficients[1 + used])
+
+    def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:
+        coefficients, variance = self.mechanism(variable, regime)
+        residual = z[:, variable] - self._mean(z, coefficients)
+        return np.asarray(-0.5 * (LOG_2PI + np.log(variance) + residual**2 / variance))
+
+    def draw_variable(self, z: Array, variable: int, regime: int, rng: np.random.Generator) -> Array:
+        coefficients, variance = self.mechanism(variable, regime)
+        return self._mean(z, coefficients) + np.sqrt(variance) * rng.standard_normal(len(z))
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        return {
+            "adjacency": self.topology.adjacency,
+            "targets": self.topology.targets,
+            "weights": self.topology.weights,
+            "coefficients": self.coefficients,
+            "variances": self.variances,
+            "target_index": self.target_index,
+            "target_coefficients": self.target_coefficients,
+            "target_variances": self.target_variances,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        values = {name: np.array(array) for name, array in arrays.items()}
+        topology = Topology(values.pop("adjacency"), values.pop("targets"), values.pop("weights"))
+        return cls(topology, **values)

@@ -1,0 +1,213 @@
+"""The outcome of a fit, frozen: the model, how sure it is, how it went, and where it came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latentdo import graphs
+from latentdo.equivalence import essential_graph
+from latentdo.model.fitted import Array, FittedModel
+from latentdo.transforms import Preprocessor
+
+Status = Literal["converged", "not converged", "interrupted"]
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Everything a fit found; estimators, reports and plots read it, nothing writes it.
+
+    Parameters
+    ----------
+    model : FittedModel
+        The fitted mixture, in standardised units.
+    columns : tuple of str
+        Names of the variables.
+    preprocessor : Preprocessor
+        From the user's units to standardised ones.
+    regime_names : tuple
+        One name a regime; entry 0 is the reference.
+    responsibilities : ndarray [n, n_regimes]
+        Posterior probability of every regime for every fitted row.
+    edge_probabilities : ndarray [d, d]
+        Posterior probability of every directed edge.
+    ancestor_probabilities : ndarray [d, d]
+        Posterior probability that the row variable causes the column variable, directly or not.
+    target_probabilities : ndarray [n_regimes, d]
+        Posterior probability that a regime changed a variable's mechanism.
+    evidence : float
+        Penalised log-likelihood of all rows, in standardised units: what fits are compared by.
+    evidence_terms : mapping
+        The named parts of ``evidence``.
+    status : str
+        ``"converged"``, ``"not converged"`` or ``"interrupted"``; ``message`` says more.
+    history : tuple of mappings
+        One entry a step: what was done, evidence, regimes, edges, seconds since the start.
+    comparison : tuple of mappings
+        One entry a model that was compared (density, intervention, null), with its evidence.
+    configuration : mapping
+        Arguments of the estimator, and what "auto" became.
+    """
+
+    model: FittedModel
+    columns: tuple[str, ...]
+    preprocessor: Preprocessor
+    regime_names: tuple[Hashable, ...]
+    responsibilities: Array
+    edge_probabilities: Array
+    ancestor_probabilities: Array
+    target_probabilities: Array
+    evidence: float
+    evidence_terms: Mapping[str, float]
+    solver: str
+    density: str
+    intervention: str
+    status: Status = "converged"
+    message: str = ""
+    history: tuple[Mapping[str, Any], ...] = ()
+    comparison: tuple[Mapping[str, Any], ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    data_hash: str = ""
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def n_regimes(self) -> int:
+        """Number of regimes, the reference included."""
+        return self.model.topology.n_regimes
+
+    @property
+    def adjacency(self) -> pd.DataFrame:
+        """The graph as a 0/1 table; row causes column."""
+        return self._square(self.model.topology.adjacency.astype(np.int64))
+
+    @property
+    def targets(self) -> pd.DataFrame:
+        """What each regime changed, as a 0/1 table."""
+        return self._by_regime(self.model.topology.targets.astype(np.int64))
+
+    @property
+    def regimes(self) -> NDArray[np.int64]:
+        """Most probable regime of every fitted row."""
+        return np.asarray(self.responsibilities.argmax(axis=1), dtype=np.int64)
+
+    @property
+    def has_observational(self) -> bool:
+        """Whether any weight belongs to the reference regime."""
+        return bool(self.model.topology.weights[0] > 0.0)
+
+    def edge_table(self) -> pd.DataFrame:
+        """Edge probabilities as a table."""
+        return self._square(self.edge_probabilities)
+
+    def target_table(self) -> pd.DataFrame:
+        """Target probabilities as a table."""
+        return self._by_regime(self.target_probabilities)
+
+    def ancestor_table(self) -> pd.DataFrame:
+        """Ancestor probabilities as a table."""
+        return self._square(self.ancestor_probabilities)
+
+    def regime_table(self) -> pd.DataFrame:
+        """One row a fitted row: its regime's name and the probability of it."""
+        best = self.regimes
+        return pd.DataFrame(
+            {
+                "row": np.arange(len(best)),
+                "regime": [self.regime_names[k] for k in best],
+                "probability": self.responsibilities[np.arange(len(best)), best],
+            }
+        )
+
+    def ambiguous_edges(self, low: float = 0.05) -> pd.DataFrame:
+        """Pairs of variables whose connection or direction the data leave open, the least certain first.
+
+        A pair is listed when its likeliest state (forward, backward, absent) has a probability below ``1 - low``,
+        or when the interventional essential graph leaves the edge undirected.
+        """
+        adjacency, probability = self.model.topology.adjacency, self.edge_probabilities
+        present = self.model.topology.targets[self.model.topology.weights > 0]
+        essential = essential_graph(adjacency, present)
+        records = []
+        for i in range(len(self.columns)):
+            for j in range(i + 1, len(self.columns)):
+                forward, backward = float(probability[i, j]), float(probability[j, i])
+                absent = max(1.0 - forward - backward, 0.0)
+                undirected = bool(essential[i, j] and essential[j, i])
+                if max(forward, backward, absent) < 1.0 - low or undirected:
+                    records.append((self.columns[i], self.columns[j], forward, backward, absent, undirected))
+        names = ["source", "target", "forward", "backward", "absent", "undirected"]
+        table = pd.DataFrame(records, columns=names)
+        certainty = table[["forward", "backward", "absent"]].max(axis=1)
+        return table.loc[certainty.sort_values(kind="stable").index].reset_index(drop=True)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The graph with ``probability`` on its edges."""
+        graph = graphs.to_networkx(self.model.topology.adjacency, self.columns)
+        for i, j in np.argwhere(self.model.topology.adjacency):
+            graph.edges[self.columns[i], self.columns[j]]["probability"] = float(
+                self.edge_probabilities[i, j]
+            )
+        return graph
+
+    def summary(self) -> dict[str, Any]:
+        """Plain data for ``result.json``: graph, targets, weights, evidence, configuration."""
+        topology = self.model.topology
+        return {
+            "solver": self.solver,
+            "density": self.density,
+            "intervention": self.intervention,
+            "status": self.status,
+            "message": self.message,
+            "variables": list(self.columns),
+            "edges": [
+                {
+                    "from": self.columns[i],
+                    "to": self.columns[j],
+                    "probability": float(self.edge_probabilities[i, j]),
+                }
+                for i, j in np.argwhere(topology.adjacency)
+            ],
+            "regimes": [
+                {
+                    "name": _plain(self.regime_names[k]),
+                    "weight": float(topology.weights[k]),
+                    "targets": [self.columns[j] for j in np.flatnonzero(topology.targets[k])],
+                }
+                for k in range(self.n_regimes)
+            ],
+            "has_observational": self.has_observational,
+            "evidence": self.evidence,
+            "evidence_terms": dict(self.evidence_terms),
+            "comparison": [dict(entry) for entry in self.comparison],
+            "configuration": dict(self.configuration),
+            "data_hash": self.data_hash,
+            "seconds": self.seconds,
+            "warnings": list(self.warnings),
+        }
+
+    def with_names(self, columns: tuple[str, ...]) -> FitResult:
+        """The same result under other variable names."""
+        return replace(self, columns=columns)
+
+    def _square(self, values: NDArray[Any]) -> pd.DataFrame:
+        return pd.DataFrame(values, index=list(self.columns), columns=list(self.columns))
+
+    def _by_regime(self, values: NDArray[Any]) -> pd.DataFrame:
+        return pd.DataFrame(values, index=list(self.regime_names), columns=list(self.columns))
+
+
+def _plain(value: Hashable) -> Any:
+    """A label as JSON can hold it."""
+    try:
+        json.dumps(value)
+    except TypeError:
+        return str(value)
+    return value

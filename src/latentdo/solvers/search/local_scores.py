@@ -1,0 +1,266 @@
+r"""Local scores: how well parents and targets explain one variable, from moment matrices alone.
+
+For variable *j*, parents *P* and the set of regimes *S* that share *j*'s reference mechanism (the others are
+*targets*), with :math:`M_k = \sum_i r_{ik} [1, x_i][1, x_i]^\top` the weighted moments of regime *k*,
+
+.. math::
+    s_j(P, S) = \ell\Big(\sum_{k \in S} M_k\Big) + \sum_{k \notin S} \big(\ell_k - c_k\big) - c(P),
+
+where :math:`\ell` is the maximised Gaussian log-likelihood of the regression on *P*, :math:`\ell_k` that of the
+intervened mechanism of regime *k* alone and the costs come from :mod:`.penalties`. The score decomposes over
+variables, and nothing in it depends on the number of rows.
+
+Choosing *S* is where plain alternation fails: one wrong pooled regression drags in every regime. So the choice
+starts from *every* regime alone as the reference, lets the regimes that fit it join until nothing changes, keeps the
+best, and polishes by single flips with exact refits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+FREE, REFERENCE, TARGET = -1, 0, 1
+"""What is known of a (regime, variable) pair: nothing, that the mechanism is shared, that it is a target."""
+
+EMPTY = 1e-9
+"""Regimes with fewer (soft) rows than this count as empty."""
+
+
+@njit(cache=True)
+def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
+    """Residual sum of squares of the last column of ``gram`` on the others, by an in-place Cholesky factor.
+
+    Directions that carry nothing beyond rounding (collinear parents) are skipped: their pivot is set to infinity.
+    """
+    for a in range(size):
+        for b in range(a + 1):
+            total = gram[a, b]
+            for c in range(b):
+                total -= factor[a, c] * factor[b, c]
+            if a != b:
+                factor[a, b] = total / factor[b, b] if factor[b, b] < np.inf else 0.0
+            elif a == size - 1:
+                return max(total, 0.0)
+            elif total > 1e-13 * gram[a, a] and total > 0.0:
+                factor[a, a] = np.sqrt(total)
+            else:
+                factor[a, a] = np.inf
+    return 0.0
+
+
+@njit(cache=True)
+def regression(gram, size, factor, contrast):  # type: ignore[no-untyped-def]
+    """Fill ``contrast`` with [-coefficients, 1] of the last column on the others; return the residual sum."""
+    residual = cholesky_residual(gram, size, factor)
+    last = size - 1
+    for a in range(last - 1, -1, -1):
+        if factor[a, a] == np.inf:
+            contrast[a] = 0.0
+            continue
+        total = factor[last, a]
+        for b in range(a + 1, last):
+            total += factor[b, a] * contrast[b]
+        contrast[a] = -total / factor[a, a]
+    contrast[last] = 1.0
+    return residual
+
+
+@njit(cache=True)
+def gaussian_loglik(residual, count, floor):  # type: ignore[no-untyped-def]
+    """Maximised Gaussian log-likelihood of ``count`` rows with this residual sum of squares."""
+    if count <= 0.0:
+        return 0.0
+    variance = max(residual / count, floor)
+    return -0.5 * (count * (LOG_2PI + np.log(variance)) + residual / variance)
+
+
+@njit(cache=True)
+def _quadratic(gram, size, contrast):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for a in range(size):
+        row = 0.0
+        for b in range(size):
+            row += gram[a, b] * contrast[b]
+        total += contrast[a] * row
+    return max(total, 0.0)
+
+
+@njit(cache=True)
+def _pool(grams, shares, size, pooled):  # type: ignore[no-untyped-def]
+    for a in range(size):
+        for b in range(size):
+            pooled[a, b] = 0.0
+    for k in range(grams.shape[0]):
+        if shares[k]:
+            for a in range(size):
+                for b in range(size):
+                    pooled[a, b] += grams[k, a, b]
+
+
+@njit(cache=True)
+def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):  # type: ignore[no-untyped-def]
+    """Log-likelihood less cost of every regime's own, intervened mechanism; imperfect ones may ignore parents."""
+    for k in range(grams.shape[0]):
+        count = counts[k]
+        if count <= EMPTY:
+            own[k] = -np.inf
+            continue
+        mean = grams[k, 0, size - 1] / count
+        residual = max(grams[k, size - 1, size - 1] - count * mean * mean, 0.0)
+        half_log = 0.5 * np.log(max(count, 2.0))
+        best = gaussian_loglik(residual, count, floor) - 2.0 * half_log
+        if imperfect and size > 2:
+            residual = cholesky_residual(grams[k], size, factor)
+            best = max(best, gaussian_loglik(residual, count, floor) - size * half_log)
+        own[k] = best - target_cost[k]
+
+
+@njit(cache=True)
+def _total(grams, size, counts, shares, own, floor, pooled, factor):  # type: ignore[no-untyped-def]
+    """The score of one choice of sharing regimes, by an exact refit; too few rows to fit means minus infinity."""
+    count, score = 0.0, 0.0
+    for k in range(grams.shape[0]):
+        if shares[k]:
+            count += counts[k]
+        else:
+            score += own[k]
+    if count < 2.0 * size:
+        return -np.inf
+    _pool(grams, shares, size, pooled)
+    score += gaussian_loglik(cholesky_residual(pooled, size, factor), count, floor)
+    return score - 0.5 * size * np.log(count)
+
+
+@njit(cache=True)
+def _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
+    """Let regimes join or leave the reference mechanism until nothing changes."""
+    n_regimes = grams.shape[0]
+    for _ in range(6):
+        count = 0.0
+        for k in range(n_regimes):
+            if shares[k]:
+                count += counts[k]
+        if count < 2.0 * size:
+            return
+        _pool(grams, shares, size, pooled)
+        variance = max(regression(pooled, size, factor, contrast) / count, floor)
+        changed = False
+        for k in range(n_regimes):
+            if fixed[k] == FREE and counts[k] > EMPTY:
+                fit = (
+                    counts[k] * (LOG_2PI + np.log(variance)) + _quadratic(grams[k], size, contrast) / variance
+                )
+                joins = -0.5 * fit >= own[k]
+                if joins != shares[k]:
+                    shares[k] = joins
+                    changed = True
+        if not changed:
+            return
+
+
+@njit(cache=True)
+def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shares):  # type: ignore[no-untyped-def]
+    """Best set of regimes that share the reference mechanism: filled into ``best_shares``; returns its score.
+
+    ``best_shares`` is the first start on entry. With ``exhaustive``, every regime that no earlier start explained is
+    a start of its own.
+    """
+    n_regimes = grams.shape[0]
+    pooled = np.empty((size, size))
+    factor = np.zeros((size, size))
+    contrast = np.empty(size)
+    shares = np.empty(n_regimes, dtype=np.bool_)
+    covered = np.zeros(n_regimes, dtype=np.bool_)
+    best = -np.inf
+    for start in range(-1, n_regimes if exhaustive else 0):
+        if start >= 0 and (covered[start] or fixed[start] == TARGET or counts[start] <= EMPTY):
+            continue
+        for k in range(n_regimes):
+            begins = best_shares[k] if start < 0 else k == start
+            shares[k] = (begins or fixed[k] == REFERENCE or counts[k] <= EMPTY) and fixed[k] != TARGET
+        _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast)
+        score = _total(grams, size, counts, shares, own, floor, pooled, factor)
+        for k in range(n_regimes):
+            covered[k] |= shares[k]
+        if start < 0 or score > best:
+            best = score
+            best_shares[:] = shares
+    for _ in range(2 * n_regimes):
+        flip = -1
+        top = best + 1e-9
+        for k in range(n_regimes):
+            if fixed[k] != FREE or counts[k] <= EMPTY:
+                continue
+            best_shares[k] = not best_shares[k]
+            score = _total(grams, size, counts, best_shares, own, floor, pooled, factor)
+            best_shares[k] = not best_shares[k]
+            if score > top:
+                top, flip = score, k
+        if flip < 0:
+            break
+        best_shares[flip] = not best_shares[flip]
+        best = top
+    return best
+
+
+@njit(cache=True)
+def family_score(  # type: ignore[no-untyped-def]
+    moments, counts, variable, parents, fixed, target_cost, imperfect, floor, exhaustive, shares
+):
+    """Score of ``variable`` given ``parents`` (without the parents' prior), the sharing regimes chosen on the way."""
+    n_regimes = moments.shape[0]
+    size = parents.shape[0] + 2
+    index = np.empty(size, dtype=np.int64)
+    index[0] = 0
+    for a in range(parents.shape[0]):
+        index[a + 1] = parents[a] + 1
+    index[size - 1] = variable + 1
+    grams = np.empty((n_regimes, size, size))
+    for k in range(n_regimes):
+        for a in range(size):
+            for b in range(size):
+                grams[k, a, b] = moments[k, index[a], index[b]]
+    own = np.empty(n_regimes)
+    own_scores(grams, size, counts, imperfect, floor, target_cost, np.zeros((size, size)), own)
+    return choose_targets(grams, size, counts, fixed, own, floor, exhaustive, shares)
+
+
+@njit(cache=True)
+def family_table(  # type: ignore[no-untyped-def]
+    moments, counts, fixed, target_cost, imperfect, floor, allowed, required, max_parents, edge_prior
+):
+    """Scores of every family: ``[d, 2^d]``, minus infinity where ``parents`` (a bit mask) are not allowed."""
+    n_variables = moments.shape[1] - 1
+    n_regimes = moments.shape[0]
+    table = np.full((n_variables, 1 << n_variables), -np.inf)
+    shares = np.empty(n_regimes, dtype=np.bool_)
+    parents = np.empty(n_variables, dtype=np.int64)
+    for j in range(n_variables):
+        for mask in range(1 << n_variables):
+            if mask & ~allowed[j] or (mask & required[j]) != required[j]:
+                continue
+            size, prior = 0, 0.0
+            for i in range(n_variables):
+                if mask >> i & 1:
+                    parents[size] = i
+                    prior += edge_prior[i, j]
+                    size += 1
+            if size > max_parents:
+                continue
+            shares[:] = True
+            table[j, mask] = prior + family_score(
+                moments,
+                counts,
+                j,
+                parents[:size],
+                fixed[:, j],
+                target_cost[:, j],
+                imperfect,
+                floor,
+                True,
+                shares,
+            )
+    return table

@@ -25,7 +25,7 @@ _ROWS_PER_SEGMENT = 10  # a slope from fewer rows is noise, and held-out densiti
 _TAIL_MASS = 0.1  # the linear tails continue the mean slope over this outermost share of the rows
 _MIN_GAP = 1e-10  # knots closer than this share of the range are one knot: keeps slopes finite
 
-_LARGEST = 1e150  # squares stay finite
+_LARGEST = 1e150  # squares and reciprocals of values, and of their spread, stay finite
 
 _LOWER_BOUND = {"log": 0.0, "log1p": -1.0}  # each transform is defined strictly above its bound
 
@@ -104,6 +104,8 @@ class Preprocessor:
         if columns is None:
             columns = tuple(f"X{j + 1}" for j in range(values.shape[1]))
         _check_float64(np.abs(values).max(axis=0) < _LARGEST, columns, "are too large")
+        constant = np.ptp(values, axis=0) == 0.0
+        _check_float64(constant | (np.ptp(values, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
         name = cast("TransformName", transform)
         d = values.shape[1]
         knots = tuple(_rank_knots(values[:, j]) for j in range(d)) if name == "rank-gaussian" else ()
@@ -111,10 +113,9 @@ class Preprocessor:
         raw._check_domain(values, row_index)
         transformed = raw._transformed(values)
         mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
-        constant = np.ptp(transformed, axis=0) == 0.0
         mean[constant] = transformed[0, constant]
         scale[constant] = 1.0
-        _check_float64(scale > 0.0, columns, "vary too little")
+        _check_float64(constant | (np.ptp(transformed, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
         return cls(name, tuple(columns), _frozen(mean), _frozen(scale), knots)
 
     @property
@@ -328,4 +329,5 @@ def _piecewise(at: Array, xs: Array, ys: Array, slopes: Array) -> Array:
     """Evaluate the piecewise linear map through ``(xs, ys)`` with linear tails."""
     segment = np.searchsorted(xs, at, side="right")
     anchor = np.maximum(segment - 1, 0)
-    return ys[anchor] + (at - xs[anchor]) * slopes[segment]
+    ceiling = np.append(ys, np.inf)[segment]  # rounding must not overtake the next knot
+    return cast("Array", np.minimum(ys[anchor] + (at - xs[anchor]) * slopes[segment], ceiling))

@@ -55,6 +55,8 @@ class TestValidation:
     def test_refuses_frames_with_other_or_repeated_names(self):
         with pytest.raises(ValueError, match=r"only on rows: b; only on columns: c"):
             graphs.as_adjacency(pd.DataFrame(0, index=["a", "b"], columns=["a", "c"]))
+        with pytest.raises(ValueError, match=r"square matrix, but its shape is \(1, 2\)"):
+            graphs.as_adjacency(pd.DataFrame(0, index=["a"], columns=["a", "b"]))
         with pytest.raises(ValueError, match=r"repeated column names: a"):
             graphs.as_adjacency(pd.DataFrame(0, index=["a", "b"], columns=["a", "a"]))
 
@@ -175,11 +177,12 @@ class TestRandomDag:
             ({"edges_per_node": -1}, "at least 0"),
             ({"edges_per_node": float("nan")}, "at least 0"),
             ({"edges_per_node": 1, "kind": "ring"}, "ring"),
+            ({"edges_per_node": 1, "n_variables": 0}, "at least 1, not 0"),
         ],
     )
     def test_refuses(self, arguments, message):
         with pytest.raises(ValueError, match=message):
-            graphs.random_dag(4, rng=np.random.default_rng(0), **arguments)
+            graphs.random_dag(rng=np.random.default_rng(0), **{"n_variables": 4, **arguments})
 
 
 class TestExport:

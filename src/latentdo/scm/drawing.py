@@ -1,6 +1,6 @@
 """Picture of a structural causal model."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from latentdo.scm.model import SCM
 
 PLAIN, INTERVENED = "#dfe7f1", "#f6b26b"
+NODE_SIZE = 1100
 
 
 def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
@@ -19,14 +20,13 @@ def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
     """
     import matplotlib.pyplot as plt
 
-    if ax is None:
-        _, ax = plt.subplots(figsize=(1.5 + 1.1 * len(scm) ** 0.75, 1.5 + 0.7 * len(scm) ** 0.75))
     reference, current = scm.reference.to_networkx(), scm.to_networkx()
-    # Layers of the uncut graph: a variable keeps its place when it is intervened upon.
-    for layer, names in enumerate(nx.topological_generations(reference)):
-        for name in names:
-            reference.nodes[name]["layer"] = layer
-    places = nx.multipartite_layout(reference, subset_key="layer")
+    # Places come from the uncut graph: a variable keeps its place when it is intervened upon.
+    places = _layered_places(reference)
+    if ax is None:
+        width = 2 + 1.4 * max(x for x, _ in places.values())
+        height = 1.5 + 2.4 * max(abs(y) for _, y in places.values())
+        _, ax = plt.subplots(figsize=(max(width, 3.0), max(height, 2.0)))
     colours = [INTERVENED if name in scm.targets else PLAIN for name in scm.names]
     nx.draw_networkx_nodes(
         reference,
@@ -34,14 +34,38 @@ def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
         nodelist=list(scm.names),
         node_color=colours,
         edgecolors="#333333",
-        node_size=1100,
+        node_size=NODE_SIZE,
         ax=ax,
     )
     nx.draw_networkx_labels(reference, places, font_size=9, ax=ax)
-    cut = [edge for edge in reference.edges if edge not in current.edges]
-    arrows = {"node_size": 1100, "connectionstyle": "arc3,rad=0.08", "ax": ax}
-    nx.draw_networkx_edges(reference, places, edgelist=list(current.edges), **arrows)
-    nx.draw_networkx_edges(reference, places, edgelist=cut, style="dotted", edge_color="#999999", **arrows)
-    ax.margins(0.2)
+    for edge in reference.edges:
+        kept = current.has_edge(*edge)
+        # Edges that skip layers bend around what lies between.
+        bend = 0.0 if places[edge[1]][0] - places[edge[0]][0] < 1.5 else 0.3
+        nx.draw_networkx_edges(
+            reference,
+            places,
+            edgelist=[edge],
+            style="solid" if kept else "dotted",
+            edge_color="#333333" if kept else "#999999",
+            connectionstyle=f"arc3,rad={bend}",
+            node_size=NODE_SIZE,
+            ax=ax,
+        )
+    ax.margins(x=0.15, y=0.3)
     ax.set_axis_off()
     return ax
+
+
+def _layered_places(graph: Any) -> dict[str, tuple[float, float]]:
+    """Causes left of effects; within a layer, variables lie near the mean height of their parents."""
+    places: dict[str, tuple[float, float]] = {}
+    for layer, names in enumerate(nx.topological_generations(graph)):
+        heights = {}
+        for name in names:
+            above = [places[parent][1] for parent in graph.predecessors(name)]
+            heights[name] = sum(above) / max(len(above), 1)
+        ordered = sorted(names, key=heights.__getitem__, reverse=True)
+        for rank, name in enumerate(ordered):
+            places[name] = (float(layer), 0.5 * (len(ordered) - 1) - rank)
+    return places

@@ -85,7 +85,7 @@ def table_to_array(
     absent = [name for name in wanted if name not in table]
     if absent:
         raise ValueError(f"X has no column {listed(absent)}; its columns are {listed(table)}.")
-    return _matrix(table, wanted, text_remedy), tuple(wanted)
+    return _matrix(table, wanted, len(X), text_remedy), tuple(wanted)
 
 
 def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
@@ -141,7 +141,7 @@ def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X")
             f"The columns of {who} do not match the variables: {'; '.join(parts)}. Pass exactly "
             f"{listed(columns)}, in any order, or an array without names in this order."
         )
-    return _matrix(table, list(columns))
+    return _matrix(table, list(columns), len(X))
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -242,7 +242,9 @@ def _array(X: Any) -> Array:
     return values
 
 
-def _matrix(table: dict[str, pd.Series[Any]], names: list[str], text_remedy: str = "drop them") -> Array:
+def _matrix(
+    table: dict[str, pd.Series[Any]], names: list[str], n: int, text_remedy: str = "drop them"
+) -> Array:
     """Stack numeric columns; refuse the others, all at once and by name."""
     for name in names:
         if pd.api.types.is_complex_dtype(table[name].dtype):
@@ -250,7 +252,7 @@ def _matrix(table: dict[str, pd.Series[Any]], names: list[str], text_remedy: str
     text = [name for name in names if not _is_numeric(table[name])]
     if text:
         raise ValueError(_text_message(table[text[0]], text, text_remedy))
-    values = np.empty((len(next(iter(table.values()), ())), len(names)))
+    values = np.empty((n, len(names)))
     for j, name in enumerate(names):
         column = table[name]
         values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -302,5 +304,5 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
 def _warn_if_rounded(values: Array, where: str) -> None:
     if values.size and np.abs(values).max() > _EXACT:
         warnings.warn(
-            f"Integers beyond 2**53 in {where} are not exact in float64.", DataWarning, stacklevel=2
+            f"Integers beyond 2**53 in {where} may not be exact in float64.", DataWarning, stacklevel=5
         )

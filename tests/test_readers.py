@@ -1,0 +1,281 @@
+"""Reading files: every format gives the same table, every flaw a message that says what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from latentdo.data import Dataset, DataWarning
+from latentdo.readers import read_table
+
+CSV = "a,b,drug\n1.5,2,none\n0.1,4,x\n-3e2,8,\n2,16,x\n"
+VALUES = np.array([[1.5, 2.0], [0.1, 4.0], [-300.0, 8.0], [2.0, 16.0]])
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+# ----------------------------------------------------------------------------------------- what is accepted
+
+
+def test_table_alone_and_with_labels(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", CSV)
+    X = read_table(path, drop=["drug"])
+    assert isinstance(X, pd.DataFrame)
+    np.testing.assert_array_equal(X.to_numpy(), VALUES)
+    X, regimes = read_table(str(path), regime_column="drug")
+    assert X.columns.to_list() == ["a", "b"]
+    assert (X.dtypes == np.float64).all()
+    assert regimes.name == "drug"
+    assert regimes[:2].to_list() == ["none", "x"]
+    assert regimes.isna().to_list() == [False, False, True, False]
+    data = Dataset.from_table(X, regimes=regimes, observational="none")
+    np.testing.assert_array_equal(data.regimes, [0, 1, -1, 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments"),
+    [
+        ("t.tsv", CSV.replace(",", "\t"), {}),
+        ("t.txt", CSV.replace(",", "\t"), {}),
+        ("T.CSV", CSV, {}),
+        ("t.csv", CSV.replace("\n", "\r\n"), {}),
+        ("t.csv", CSV.rstrip("\n"), {}),
+        ("t.csv", CSV + "\n\n", {}),
+        ("t.csv", b"\xef\xbb\xbf" + CSV.encode(), {}),
+        ("t.csv", CSV.replace(",", ";"), {"separator": ";"}),
+        ("t.csv", CSV.replace(",", ";").replace(".", ","), {"separator": ";", "decimal": ","}),
+        ("t.csv", CSV.replace("1.5,2", '"1.5","2"'), {}),
+        ("t.csv", CSV.encode("utf-16"), {"encoding": "utf-16"}),
+        ("t.csv.gz", gzip.compress(CSV.encode()), {}),
+        ("t.csv.bz2", bz2.compress(CSV.encode()), {}),
+        ("t.csv.xz", lzma.compress(CSV.encode()), {}),
+        ("my.cells.csv", CSV, {}),
+    ],
+)
+def test_text_formats(tmp_path: Path, name: str, content: str | bytes, arguments: dict[str, Any]) -> None:
+    X = read_table(write(tmp_path, name, content), drop=["drug"], **arguments)
+    np.testing.assert_array_equal(X.to_numpy(), VALUES)
+    assert X.columns.to_list() == ["a", "b"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_binary_tables(tmp_path: Path, ending: str) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": VALUES[:, 0], "b": VALUES[:, 1].astype(int), "drug": ["none", "x", None, "x"]})
+    path = tmp_path / f"t.{ending}"
+    getattr(frame, f"to_{ending}")(path)
+    X, regimes = read_table(path, "drug")
+    np.testing.assert_array_equal(X.to_numpy(), VALUES)
+    assert regimes.isna().sum() == 1
+    with pytest.raises(ValueError, match=r"Non-numeric columns: 'drug' \(row 0.*drop=\[...\]"):
+        read_table(path)
+    frame.assign(a=["1", "2", "3", "4"]).to_parquet(tmp_path / "words.parquet")
+    with pytest.raises(ValueError, match=r"'a'.*stored in another form.*astype\(float\)"):
+        read_table(tmp_path / "words.parquet", drop=["drug"])
+    write(tmp_path, f"broken.{ending}", b"PAR1 but not really")
+    with pytest.raises(ValueError, match=f"cannot be read as {ending}"):
+        read_table(tmp_path / f"broken.{ending}")
+
+
+def test_index_of_parquet_may_hold_labels_and_repeat(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(VALUES, columns=["a", "b"], index=pd.Index(["u", "v", "u", "v"], name="drug"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    X, regimes = read_table(tmp_path / "t.parquet", "drug")
+    assert regimes.to_list() == ["u", "v", "u", "v"]
+    assert X.index.to_list() == ["u", "v", "u", "v"]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_h5ad(tmp_path: Path, sparse: bool) -> None:
+    anndata = pytest.importorskip("anndata")
+    counts = np.array(
+        [[0, 3, 1, 0], [2, 0, 1, 0], [5, 1, 1, 0], [0, 7, 1, 0], [1, 1, 1, 2]], dtype=np.float32
+    )
+    wrap = scipy.sparse.csr_matrix if sparse else np.asarray
+    cells = anndata.AnnData(
+        X=wrap(counts),
+        obs=pd.DataFrame({"guide": pd.Categorical(["ctrl", "g1", "g1", None, "ctrl"])}, index=list("vwxyz")),
+        var=pd.DataFrame(index=["G1", "G2", "flat", "G4"]),
+        layers={"logged": wrap(np.log1p(counts))},
+    )
+    path = tmp_path / "t.h5ad"
+    cells.write_h5ad(path)
+    X, regimes = read_table(path, "guide", drop=["flat"])
+    np.testing.assert_array_equal(X.to_numpy(), counts[:, [0, 1, 3]].astype(float))
+    assert X.columns.to_list() == ["G1", "G2", "G4"]
+    assert X.index.to_list() == list("vwxyz")
+    data = Dataset.from_table(X, regimes=regimes, observational="ctrl")
+    np.testing.assert_array_equal(data.regimes, [0, 1, 1, -1, 0])
+    logged = read_table(path, columns=["G2", "G1"], layer="logged")
+    np.testing.assert_array_equal(logged.to_numpy(), np.log1p(counts)[:, [1, 0]].astype(float))
+    for arguments, message in (
+        ({}, "Constant columns: 'flat'"),
+        ({"layer": "raw"}, "no layer 'raw'; its layers are 'logged'"),
+        ({"regime_column": "dose"}, "no obs column 'dose'; they are 'guide'"),
+        ({"columns": ["G9"]}, "no column 'G9'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_table(path, **arguments)
+    write(tmp_path, "broken.h5ad", b"not hdf5")
+    with pytest.raises(ValueError, match="cannot be read as h5ad"):
+        read_table(tmp_path / "broken.h5ad")
+
+
+def test_numbers_are_read_exactly(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(500, 3)) * 10.0 ** np.array([-5, 0, 5])
+    path = tmp_path / "t.csv"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        pd.DataFrame(values, columns=["a", "b", "c"]).to_csv(path, index=False)
+        np.testing.assert_array_equal(read_table(path).to_numpy(), values)
+
+
+def test_selection_and_order(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "a,b,c,k\n1,2,3,9\n4,5,7,9\n7,8,8,9\n0,0,1,9\n")
+    assert read_table(path, columns=["c", "a"]).columns.to_list() == ["c", "a"]
+    assert read_table(path, drop=["k", "b"]).columns.to_list() == ["a", "c"]
+    X, regimes = read_table(path, "b", drop=["k"])
+    assert X.columns.to_list() == ["a", "c"]
+    assert regimes.to_list() == [2, 5, 8, 0]
+
+
+def test_rows_are_dropped_only_on_request_and_labels_with_them(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "a,b,r\n1,2,u\nNA,3,v\n2,inf,w\n5,6,x\n7,9,\n")
+    with pytest.raises(
+        ValueError, match=r"t.csv: .*NaN in row 1 \(counted from 0\), column 'a'.*'a' 1, 'b' 1.*missing"
+    ):
+        read_table(path, "r")
+    X, regimes = read_table(path, "r", missing="drop")
+    assert X.index.to_list() == [0, 3, 4]
+    assert regimes.index.equals(X.index)
+    assert regimes.to_list()[:2] == ["u", "x"]
+
+
+def test_the_label_none_is_a_label(tmp_path: Path) -> None:
+    _, regimes = read_table(write(tmp_path, "t.csv", "a,r\n1,None\n2,NA\n3,null\n"), "r")
+    assert regimes.fillna("?").to_list() == ["None", "?", "null"]
+
+
+def test_no_header(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "1.5,2\n0.5,4\n3,9\n")
+    with pytest.raises(ValueError, match=r"holds numbers \(1.5, 2, \.\.\.\), not names; pass header=False"):
+        read_table(path)
+    X = read_table(path, header=False)
+    assert X.columns.to_list() == ["X1", "X2"]
+    assert len(X) == 3
+
+
+def test_integer_names_as_pandas_writes_them(tmp_path: Path) -> None:
+    pd.DataFrame(VALUES).to_csv(tmp_path / "t.csv", index=False)
+    assert read_table(tmp_path / "t.csv").columns.to_list() == ["0", "1"]
+
+
+# ------------------------------------------------------------------------------------------ what is refused
+
+GOOD = "a,b\n1,2\n3,5\n4,4\n"
+BAD_FILES: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
+    ("empty", "t.csv", "", {}, r"t.csv is empty"),
+    ("blank", "t.csv", "\n\n", {}, r"t.csv is empty"),
+    ("header only", "t.csv", "a,b\n", {}, r"names but no rows"),
+    ("ending", "t.xlsx", GOOD, {}, r"'.xlsx'; supported are csv, tsv"),
+    ("no ending", "table", GOOD, {}, r"ending ''"),
+    ("compressed parquet", "t.parquet.gz", GOOD, {}, r"Cannot tell the format"),
+    (
+        "not utf-8",
+        "t.csv",
+        "a,b\n1,2\n3,é\n".encode("latin-1"),
+        {},
+        r"not utf-8.* text .*encoding=\"latin-1\"",
+    ),
+    ("binary", "t.csv", bytes(range(256)), {}, r"not utf-8|cannot be read"),
+    ("broken gzip", "t.csv.gz", b"no gzip", {}, r"cannot be read"),
+    ("cut gzip", "t.csv.gz", gzip.compress(GOOD.encode())[:-9], {}, r"cannot be read"),
+    ("long row", "t.csv", "a,b\n1,2\n3,4,5\n6,7\n", {}, r"line 3: 3 fields, but the first row has 2"),
+    ("all rows long", "t.csv", "a,b\n1,2,3\n4,5,6\n", {}, r"line 2: 3 fields"),
+    ("short row", "t.csv", "a,b\n1,2\n3\n6,7\n", {}, r"line 3: 1 fields"),
+    ("duplicate names", "t.csv", "a,b,a\n1,2,3\n4,5,7\n", {}, r"Duplicate column names: 'a'"),
+    ("index", "t.csv", ",a,b\n0,1,2\n1,3,5\n2,9,9\n", {}, r"without a name .*drop=\['Unnamed: 0'\]"),
+    ("index twice", "t.csv", "Unnamed: 0,a,b\n0,1,2\n1,3,5\n", {}, r"drop=\['Unnamed: 0'\]"),
+    ("constant", "t.csv", "a,b,k\n1,2,3\n3,5,3\n4,4,3\n", {}, r"Constant columns: 'k'.*drop=\[\.\.\.\]"),
+    ("text", "t.csv", "a,b,t\n1,2,x\n3,5,y\n4,4,x\n", {}, r"'t' \(row 0.*'x'.*drop=\[\.\.\.\].*get_dummies"),
+    ("typo", "t.csv", "a,b\n1,2\n3,5o\n4,4\n", {}, r"'b' \(row 1, counted from 0, of 'b' is '5o'"),
+    ("decimal comma", "t.csv", "a;b\n1,5;2\n3,5;5\n4,0;4\n", {"separator": ";"}, r"is '1,5'.*decimal=\",\""),
+    ("separator", "t.csv", "a;b\n1;2\n", {}, r"single column 'a;b'.*separator=';'"),
+    ("long separator", "t.csv", GOOD, {"separator": "::"}, r"single character"),
+    ("all missing", "t.csv", "a,b\n1,\n,5\n", {"missing": "drop"}, r"Every row has a missing value"),
+    ("unknown column", "t.csv", GOOD, {"columns": ["a", "q"]}, r"no column 'q'; its columns are 'a', 'b'"),
+    ("unknown drop", "t.csv", GOOD, {"drop": ["q"]}, r"no column 'q'"),
+    ("unknown regime", "t.csv", GOOD, {"regime_column": "q"}, r"no column 'q'"),
+    ("column twice", "t.csv", GOOD, {"columns": ["a", "a"]}, r"Duplicate column names"),
+    ("contradiction", "t.csv", GOOD, {"columns": ["a", "b"], "drop": ["a"]}, r"'a' cannot be a variable and"),
+    (
+        "regime as variable",
+        "t.csv",
+        GOOD,
+        {"columns": ["a"], "regime_column": "a"},
+        r"'a' cannot be a variable",
+    ),
+    ("nothing left", "t.csv", GOOD, {"drop": ["a", "b"]}, r"No variables are left"),
+    ("layer", "t.csv", GOOD, {"layer": "x"}, r"layer='x' is for .h5ad files"),
+    ("missing", "t.csv", GOOD, {"missing": "fill"}, r"missing='fill' is unknown"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "message"), [b[1:] for b in BAD_FILES], ids=[b[0] for b in BAD_FILES]
+)
+def test_bad_files_are_refused(
+    tmp_path: Path, name: str, content: str | bytes, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_table(write(tmp_path, name, content), **arguments)
+
+
+def test_index_column_can_be_dropped_or_left_unselected(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", ",a,b\n0,1,2\n1,3,5\n2,9,9\n")
+    assert read_table(path, drop=["Unnamed: 0"]).columns.to_list() == ["a", "b"]
+    assert read_table(path, columns=["b", "a"]).columns.to_list() == ["b", "a"]
+
+
+def test_missing_file_folder_and_wrong_types(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no file .*nowhere.csv"):
+        read_table(tmp_path / "nowhere.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+    with pytest.raises(TypeError, match=r"columns=\['a'\]"):
+        read_table(write(tmp_path, "t.csv", GOOD), columns="a")
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "extra"), [("pyarrow", "t.parquet", "io"), ("anndata", "t.h5ad", "bio")]
+)
+def test_absent_packages_name_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, name: str, extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf'pip install "latentdo\[{extra}\]"'):
+        read_table(write(tmp_path, name, b"x"))
+
+
+def test_warnings_name_the_columns(tmp_path: Path) -> None:
+    with pytest.warns(DataWarning, match="only 2 rows for 2 variables"):
+        read_table(write(tmp_path, "t.csv", "a,b\n1,2\n3,5\n"))
+    with pytest.warns(DataWarning, match="of 'b' is .* 'a' is") as caught:
+        read_table(write(tmp_path, "t.csv", "a,b\n1,2e9\n3,5e9\n4,7e9\n"))
+    assert caught[0].filename == __file__

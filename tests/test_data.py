@@ -105,6 +105,7 @@ BAD_TABLES: list[tuple[str, Any, type[Exception], str]] = [
     ("NaN", with_cell(4, "b", np.nan), ValueError, r"NaN.*row 4 .*column 'b'.*'b' 1.*missing=\"drop\""),
     ("infinity", with_cell(7, "c", -np.inf), ValueError, r"inf in row 7 .*column 'c'"),
     ("NaN in an array", with_cell(4, "b", np.nan).to_numpy(), ValueError, r"NaN.*row 4 .*column 'X2'"),
+    ("masked", np.ma.masked_less(VALUES, VALUES.max() - 1e-9), ValueError, r"NaN in row 0"),
     ("constant", FRAME.assign(k=3.0), ValueError, r"Constant columns: 'k'.*drop"),
     ("text", FRAME.assign(t=["x"] * 12), ValueError, r"'t'.*row 0.*'x'.*get_dummies"),
     ("one word", FRAME.assign(t=["1"] * 5 + ["oops"] * 7), ValueError, r"row 5, .*'t' is 'oops'"),

@@ -10,7 +10,7 @@ import lzma
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, overload
+from typing import IO, Any, Final, overload
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,12 @@ from latentdo.data.table import (
     warn_about_shape,
 )
 
-__all__ = ["read_table"]
+__all__ = ["EXACT_FLOATS", "read_table"]
+
+# pandas >= 3.1 reads every digit by itself and has deprecated the argument; before, the default was off by one bit
+_PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+EXACT_FLOATS: Final[dict[str, Any]] = {"float_precision": "round_trip"} if _PANDAS < (3, 1) else {}
+"""Arguments of :func:`pandas.read_csv` that make it read numbers exactly as written."""
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -223,7 +228,7 @@ def _read_text(
             names = _scan(path, stream, separator, header)
         markers = {name: _MISSING_LABEL if name == regime_column else _MISSING_NUMBER for name in names}
         with opener(path, "rt", encoding=encoding, newline="") as stream:
-            return pd.read_csv(
+            frame: pd.DataFrame = pd.read_csv(
                 stream,
                 sep=separator,
                 decimal=decimal,
@@ -232,9 +237,10 @@ def _read_text(
                 index_col=False,
                 na_values=markers,
                 keep_default_na=False,
-                float_precision="round_trip" if decimal == "." else None,
                 low_memory=False,
+                **EXACT_FLOATS,
             )
+            return frame
     except UnicodeError as error:
         raise ValueError(
             f"{path.name} is not {encoding} text ({error}); pass its encoding, for example "

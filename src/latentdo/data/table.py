@@ -235,6 +235,10 @@ def _as_series(column: nw.Series[Any]) -> pd.Series[Any]:
 
 def _array(X: Any) -> Array:
     """Convert an array-like with scikit-learn's rules and messages."""
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(
+            np.ma.asarray(X, dtype=np.float64), np.nan
+        )  # np.asarray would bring the masked values back
     array = check_array(X, dtype="numeric", ensure_all_finite=False)
     values = np.array(array, dtype=np.float64, order="C")
     if array.dtype.kind in "iu":

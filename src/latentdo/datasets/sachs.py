@@ -14,6 +14,8 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from latentdo.readers import EXACT_FLOATS
+
 __all__ = ["CONDITIONS", "VARIABLES", "Sachs", "load_sachs", "reference_graph"]
 
 Subset = Literal["full", "dcdi"]
@@ -211,5 +213,5 @@ def _raw() -> pd.DataFrame:
     """Read the embedded table once a process; callers copy."""
     packed = resources.files(__package__).joinpath("sachs.csv.gz")
     with packed.open("rb") as stream, gzip.open(stream, "rt", encoding="ascii") as text:
-        table = pd.read_csv(text, float_precision="round_trip")
+        table: pd.DataFrame = pd.read_csv(text, **EXACT_FLOATS)
     return table.rename(columns=_NAMES)

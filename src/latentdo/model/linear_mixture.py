@@ -59,16 +59,34 @@ class LinearMixture(FittedModel):
         used = np.flatnonzero(coefficients[1:])
         return np.asarray(coefficients[0] + z[:, used] @ coefficients[1 + used])
 
-    def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:
-        coefficients, variance = self.mechanism(variable, regime)
+    def _log_density(self, z: Array, variable: int, coefficients: Array, variance: float) -> Array:
         residual = z[:, variable] - self._mean(z, coefficients)
         return np.asarray(-0.5 * (LOG_2PI + np.log(variance) + residual**2 / variance))
 
+    def reference_log_density(self, z: Array, variable: int) -> Array:
+        """``log p(z_j | parents)`` under the reference mechanism, ``[n]``."""
+        return self._log_density(z, variable, self.coefficients[variable], float(self.variances[variable]))
+
+    def log_density(self, z: Array) -> Array:
+        """``log p(z | regime)``, ``[n, n_regimes]``, the reference terms of all variables at once."""
+        residual = z - z @ self.coefficients[:, 1:].T - self.coefficients[:, 0]
+        reference = -0.5 * (LOG_2PI + np.log(self.variances) + residual**2 / self.variances)
+        density = np.repeat(reference.sum(axis=1)[:, None], self.topology.n_regimes, axis=1)
+        for k, j in self.target_index:
+            density[:, k] += self.variable_log_density(z, int(j), int(k)) - reference[:, j]
+        return density
+
+    def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:
+        """See :meth:`FittedModel.variable_log_density`."""
+        return self._log_density(z, variable, *self.mechanism(variable, regime))
+
     def draw_variable(self, z: Array, variable: int, regime: int, rng: np.random.Generator) -> Array:
+        """See :meth:`FittedModel.draw_variable`."""
         coefficients, variance = self.mechanism(variable, regime)
-        return self._mean(z, coefficients) + np.sqrt(variance) * rng.standard_normal(len(z))
+        return np.asarray(self._mean(z, coefficients) + np.sqrt(variance) * rng.standard_normal(len(z)))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See :meth:`FittedModel.to_arrays`."""
         return {
             "adjacency": self.topology.adjacency,
             "targets": self.topology.targets,
@@ -82,6 +100,7 @@ class LinearMixture(FittedModel):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """See :meth:`FittedModel.from_arrays`."""
         values = {name: np.array(array) for name, array in arrays.items()}
         topology = Topology(values.pop("adjacency"), values.pop("targets"), values.pop("weights"))
         return cls(topology, **values)

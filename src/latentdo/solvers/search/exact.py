@@ -6,27 +6,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-
-@njit(cache=True)
-def _best_families(scores):  # type: ignore[no-untyped-def]
-    """For every candidate set the best score, and the best parent set, within it."""
-    n_variables, n_sets = scores.shape
-    best = scores.copy()
-    choice = np.empty((n_variables, n_sets), dtype=np.int64)
-    for j in range(n_variables):
-        for mask in range(n_sets):
-            choice[j, mask] = mask
-            for i in range(n_variables):
-                if mask >> i & 1:
-                    smaller = mask & ~(1 << i)
-                    if best[j, smaller] > best[j, mask]:
-                        best[j, mask] = best[j, smaller]
-                        choice[j, mask] = choice[j, smaller]
-    return best, choice
+from latentdo.solvers.search.orders import best_within
 
 
 @njit(cache=True)
 def _best_sinks(best):  # type: ignore[no-untyped-def]
+    """For every subset the score of its best DAG, and that DAG's last variable."""
     n_variables, n_sets = best.shape
     value = np.full(n_sets, -np.inf)
     value[0] = 0.0
@@ -48,7 +33,7 @@ def best_dag(table: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
     Parameters
     ----------
     table
-        ``[d, 2^d]``: the score of every variable with every parent set, written as a bit mask.
+        ``[d, 2^d]``: the score of every variable with every parent set, written as a bit mask over all variables.
 
     Returns
     -------
@@ -56,7 +41,7 @@ def best_dag(table: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
         The best DAG and its score; the score is minus infinity when the constraints admit no DAG.
     """
     n_variables = table.shape[0]
-    best, choice = _best_families(table)
+    best, choice = best_within(table)
     value, sink = _best_sinks(best)
     adjacency = np.zeros((n_variables, n_variables), dtype=np.int8)
     mask = (1 << n_variables) - 1

@@ -112,53 +112,76 @@ def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):
         residual = max(grams[k, size - 1, size - 1] - count * mean * mean, 0.0)
         half_log = 0.5 * np.log(max(count, 2.0))
         best = gaussian_loglik(residual, count, floor) - 2.0 * half_log
-        if imperfect and size > 2:
+        if imperfect and size > 2 and count > 2.0 * size:
             residual = cholesky_residual(grams[k], size, factor)
             best = max(best, gaussian_loglik(residual, count, floor) - size * half_log)
         own[k] = best - target_cost[k]
 
 
 @njit(cache=True)
-def _total(grams, size, counts, shares, own, floor, pooled, factor):  # type: ignore[no-untyped-def]
-    """The score of one choice of sharing regimes, by an exact refit; too few rows to fit means minus infinity."""
-    count, score = 0.0, 0.0
-    for k in range(grams.shape[0]):
-        if shares[k]:
-            count += counts[k]
-        else:
-            score += own[k]
+def _reference_score(pooled, size, count, floor, factor):  # type: ignore[no-untyped-def]
+    """Penalised log-likelihood of the shared mechanism; too few rows to fit it means minus infinity."""
     if count < 2.0 * size:
         return -np.inf
-    _pool(grams, shares, size, pooled)
-    score += gaussian_loglik(cholesky_residual(pooled, size, factor), count, floor)
-    return score - 0.5 * size * np.log(count)
+    return gaussian_loglik(cholesky_residual(pooled, size, factor), count, floor) - 0.5 * size * np.log(count)
 
 
 @njit(cache=True)
 def _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
-    """Let regimes join or leave the reference mechanism until nothing changes."""
+    """Let regimes join or leave the reference mechanism until nothing changes; leaves ``pooled`` up to date."""
     n_regimes = grams.shape[0]
     for _ in range(6):
         count = 0.0
         for k in range(n_regimes):
             if shares[k]:
                 count += counts[k]
+        _pool(grams, shares, size, pooled)
         if count < 2.0 * size:
             return
-        _pool(grams, shares, size, pooled)
         variance = max(regression(pooled, size, factor, contrast) / count, floor)
         changed = False
         for k in range(n_regimes):
             if fixed[k] == FREE and counts[k] > EMPTY:
-                fit = (
-                    counts[k] * (LOG_2PI + np.log(variance)) + _quadratic(grams[k], size, contrast) / variance
-                )
-                joins = -0.5 * fit >= own[k]
+                misfit = _quadratic(grams[k], size, contrast) / variance
+                joins = -0.5 * (counts[k] * (LOG_2PI + np.log(variance)) + misfit) >= own[k]
                 if joins != shares[k]:
                     shares[k] = joins
                     changed = True
         if not changed:
             return
+    _pool(grams, shares, size, pooled)
+
+
+@njit(cache=True)
+def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best):  # type: ignore[no-untyped-def]
+    """Flip single regimes, with exact refits, while that raises the score ``best``; returns the new score."""
+    n_regimes = grams.shape[0]
+    trial = np.empty((size, size))
+    for _ in range(2 * n_regimes):
+        count, separate = 0.0, 0.0
+        for k in range(n_regimes):
+            if shares[k]:
+                count += counts[k]
+            else:
+                separate += own[k]
+        flip, top = -1, best + 1e-9
+        for k in range(n_regimes):
+            if fixed[k] != FREE or counts[k] <= EMPTY:
+                continue
+            sign = -1.0 if shares[k] else 1.0
+            for a in range(size):
+                for b in range(size):
+                    trial[a, b] = pooled[a, b] + sign * grams[k, a, b]
+            score = separate - sign * own[k]
+            score += _reference_score(trial, size, count + sign * counts[k], floor, factor)
+            if score > top:
+                top, flip = score, k
+        if flip < 0:
+            return best
+        shares[flip] = not shares[flip]
+        best = top
+        _pool(grams, shares, size, pooled)
+    return best
 
 
 @njit(cache=True)
@@ -182,28 +205,19 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
             begins = best_shares[k] if start < 0 else k == start
             shares[k] = (begins or fixed[k] == REFERENCE or counts[k] <= EMPTY) and fixed[k] != TARGET
         _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast)
-        score = _total(grams, size, counts, shares, own, floor, pooled, factor)
+        count, score = 0.0, 0.0
         for k in range(n_regimes):
             covered[k] |= shares[k]
+            if shares[k]:
+                count += counts[k]
+            else:
+                score += own[k]
+        score += _reference_score(pooled, size, count, floor, factor)
         if start < 0 or score > best:
             best = score
             best_shares[:] = shares
-    for _ in range(2 * n_regimes):
-        flip = -1
-        top = best + 1e-9
-        for k in range(n_regimes):
-            if fixed[k] != FREE or counts[k] <= EMPTY:
-                continue
-            best_shares[k] = not best_shares[k]
-            score = _total(grams, size, counts, best_shares, own, floor, pooled, factor)
-            best_shares[k] = not best_shares[k]
-            if score > top:
-                top, flip = score, k
-        if flip < 0:
-            break
-        best_shares[flip] = not best_shares[flip]
-        best = top
-    return best
+    _pool(grams, best_shares, size, pooled)
+    return _polish(grams, size, counts, fixed, own, floor, best_shares, pooled, factor, best)
 
 
 @njit(cache=True)
@@ -230,37 +244,30 @@ def family_score(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def family_table(  # type: ignore[no-untyped-def]
-    moments, counts, fixed, target_cost, imperfect, floor, allowed, required, max_parents, edge_prior
+    moments, counts, variable, candidates, fixed, target_cost, imperfect, floor, required, max_parents, edge_prior, shares
 ):
-    """Scores of every family: ``[d, 2^d]``, minus infinity where ``parents`` (a bit mask) are not allowed."""
-    n_variables = moments.shape[1] - 1
-    n_regimes = moments.shape[0]
-    table = np.full((n_variables, 1 << n_variables), -np.inf)
-    shares = np.empty(n_regimes, dtype=np.bool_)
-    parents = np.empty(n_variables, dtype=np.int64)
-    for j in range(n_variables):
-        for mask in range(1 << n_variables):
-            if mask & ~allowed[j] or (mask & required[j]) != required[j]:
-                continue
-            size, prior = 0, 0.0
-            for i in range(n_variables):
-                if mask >> i & 1:
-                    parents[size] = i
-                    prior += edge_prior[i, j]
-                    size += 1
-            if size > max_parents:
-                continue
-            shares[:] = True
-            table[j, mask] = prior + family_score(
-                moments,
-                counts,
-                j,
-                parents[:size],
-                fixed[:, j],
-                target_cost[:, j],
-                imperfect,
-                floor,
-                True,
-                shares,
-            )
+    """Score of every parent set within ``candidates`` (a bit mask over them), ``[2^c]``.
+
+    Sets that miss a ``required`` candidate (bit mask) or exceed ``max_parents`` score minus infinity. ``shares`` is
+    where the choice of targets starts for every set.
+    """
+    n_candidates = candidates.shape[0]
+    table = np.full(1 << n_candidates, -np.inf)
+    parents = np.empty(n_candidates, dtype=np.int64)
+    chosen = np.empty(moments.shape[0], dtype=np.bool_)
+    for mask in range(1 << n_candidates):
+        if (mask & required) != required:
+            continue
+        size, prior = 0, 0.0
+        for a in range(n_candidates):
+            if mask >> a & 1:
+                parents[size] = candidates[a]
+                prior += edge_prior[candidates[a], variable]
+                size += 1
+        if size > max_parents:
+            continue
+        chosen[:] = shares
+        table[mask] = prior + family_score(
+            moments, counts, variable, parents[:size], fixed, target_cost, imperfect, floor, True, chosen
+        )
     return table

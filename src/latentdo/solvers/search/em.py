@@ -1,0 +1,181 @@
+"""Expectation-maximisation with structure: assign rows, refit, and let targets and graph follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, choose_candidates
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, score_families
+from latentdo.solvers.search.problem import Problem
+
+BLOCK = 65_536
+"""Rows handled at once: memory beyond the responsibilities does not grow with n."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A fitted mixture together with the assignment of rows under it.
+
+    Parameters
+    ----------
+    responsibilities : ndarray [n, K]
+        Under ``model``; rows sum to one.
+    model : LinearMixture
+        Graph, targets, mechanisms.
+    loglik : float
+        Log-likelihood of the rows, components summed out (labelled rows: at their label).
+    cost : float
+        What the structure costs, see :mod:`.penalties`.
+    """
+
+    responsibilities: NDArray[np.float64]
+    model: LinearMixture
+    loglik: float
+    cost: float
+
+    @property
+    def evidence(self) -> float:
+        """Penalised log-likelihood: what states are compared by."""
+        return self.loglik - self.cost
+
+    @property
+    def adjacency(self) -> NDArray[np.int8]:
+        """The graph."""
+        return self.model.topology.adjacency
+
+    @property
+    def targets(self) -> NDArray[np.int8]:
+        """The targets, ``[K, d]``."""
+        return self.model.topology.targets
+
+    @property
+    def n_components(self) -> int:
+        """Number of components ``K``."""
+        return int(self.responsibilities.shape[1])
+
+
+def assign(problem: Problem, model: LinearMixture) -> tuple[NDArray[np.float64], float]:
+    """E-step: exact responsibilities, and the log-likelihood they imply."""
+    n = problem.n_rows
+    responsibilities = np.empty((n, model.topology.n_regimes))
+    loglik = 0.0
+    for first in range(0, n, BLOCK):
+        rows = slice(first, min(first + BLOCK, n))
+        joint = model.log_joint(problem.z[rows])
+        labels = problem.labels[rows]
+        total = logsumexp(joint, axis=1)
+        # A row that no component can explain in float64 says nothing about them: keep the weights.
+        lost = ~np.isfinite(total)
+        if lost.any():
+            joint[lost], total[lost] = np.log(np.maximum(model.topology.weights, 1e-300)), -1e300
+        known = labels >= 0
+        loglik += float(np.where(known, joint[np.arange(len(labels)), np.maximum(labels, 0)], total).sum())
+        responsibilities[rows] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    return problem.clamp(responsibilities), loglik
+
+
+def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Drop free components with too few rows; their rows go to the others in proportion."""
+    counts = responsibilities.sum(axis=0)
+    keep = counts >= problem.min_rows
+    keep[: problem.n_labelled] = True
+    if not keep.any():
+        keep[np.argmax(counts)] = True
+    if keep.all():
+        return responsibilities
+    kept = responsibilities[:, keep]
+    total = kept.sum(axis=1, keepdims=True)
+    share = kept.sum(axis=0) / kept.sum()
+    return np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)
+
+
+def refine(
+    problem: Problem,
+    responsibilities: NDArray[np.float64],
+    adjacency: NDArray[np.int8],
+    *,
+    iterations: int = 10,
+    tolerance: float = 0.1,
+    target_prior: float | None = None,
+    targets: NDArray[np.int8] | None = None,
+) -> State:
+    """EM with the graph fixed; targets are chosen anew in every step unless they are given."""
+    last = -np.inf
+    for step in range(iterations):
+        if targets is None:
+            responsibilities = drop_small(problem, responsibilities)
+        moments = Moments.of(problem.design, responsibilities)
+        chosen = targets
+        if chosen is None:
+            chosen, _ = choose_all_targets(problem, moments, adjacency, target_prior=target_prior)
+        model, cost = fit_parameters(problem, moments, adjacency, chosen)
+        responsibilities, loglik = assign(problem, model)
+        if step > 0 and loglik - cost - last < tolerance:
+            break
+        last = loglik - cost
+    return State(responsibilities, model, loglik, cost)
+
+
+def family_tables(
+    problem: Problem,
+    moments: Moments,
+    adjacency: NDArray[np.int8],
+    targets: NDArray[np.int8] | None = None,
+    target_prior: float | None = None,
+) -> FamilyTables:
+    """Score the families that a search should consider: all of them in small problems, else a screened few."""
+    total = moments.matrices.sum(axis=0)
+    n = total[0, 0]
+    mean = total[0, 1:] / n
+    covariance = total[1:, 1:] / n - np.outer(mean, mean)
+    limit = problem.n_variables - 1 if problem.n_variables <= EXACT_LIMIT else MAX_CANDIDATES
+    candidates = choose_candidates(covariance, problem.constraints, limit, adjacency)
+    return score_families(problem, moments, candidates, targets, target_prior)
+
+
+def search_graph(
+    problem: Problem,
+    responsibilities: NDArray[np.float64],
+    adjacency: NDArray[np.int8] | None = None,
+    target_prior: float | None = None,
+    targets: NDArray[np.int8] | None = None,
+) -> NDArray[np.int8]:
+    """Best graph for the current assignment of rows."""
+    if adjacency is None:
+        adjacency = problem.constraints.required.astype(np.int8)
+    moments = Moments.of(problem.design, responsibilities)
+    tables = family_tables(problem, moments, adjacency, targets, target_prior)
+    found, score = tables.best(adjacency)
+    return found if np.isfinite(score) else adjacency
+
+
+def relearn(
+    problem: Problem,
+    responsibilities: NDArray[np.float64],
+    *,
+    adjacency: NDArray[np.int8] | None = None,
+    rounds: int = 10,
+    tolerance: float = 0.1,
+    target_prior: float | None = None,
+) -> State:
+    """Alternate graph search and EM until the evidence stops rising; returns the best state met."""
+    best: State | None = None
+    for _ in range(rounds):
+        responsibilities = drop_small(problem, responsibilities)
+        found = search_graph(problem, responsibilities, adjacency, target_prior)
+        if best is not None and adjacency is not None and np.array_equal(found, adjacency):
+            state = refine(problem, responsibilities, found, iterations=50, target_prior=target_prior)
+            return state if state.evidence > best.evidence else best
+        adjacency = found
+        state = refine(problem, responsibilities, adjacency, iterations=5, target_prior=target_prior)
+        if best is not None and state.evidence < best.evidence + tolerance:
+            break
+        best, responsibilities = state, state.responsibilities
+    assert best is not None
+    return best

@@ -1,0 +1,116 @@
+"""Family tables: the scores of every parent set among each variable's candidates, and the best DAG in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.graphs import topological_order
+from latentdo.solvers.search.constraints import Constraints
+from latentdo.solvers.search.exact import best_dag
+from latentdo.solvers.search.orders import best_dag_by_order
+
+EXACT_LIMIT = 12
+"""Up to this many variables dynamic programming over subsets takes well under a second."""
+
+MAX_CANDIDATES = 9
+"""Candidate parents a variable in larger problems: 2^9 families each."""
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyTables:
+    """Scores of parent sets, as bit masks over a few candidate parents of every variable.
+
+    Parameters
+    ----------
+    candidates : ndarray [d, c] of int64
+        Candidate parents of every variable, padded with -1.
+    scores : ndarray [d, 2^c]
+        ``scores[j, mask]``; minus infinity where not allowed.
+    """
+
+    candidates: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return int(self.candidates.shape[0])
+
+    @classmethod
+    def build(
+        cls,
+        candidates: NDArray[np.int64],
+        constraints: Constraints,
+        score: Callable[[int, NDArray[np.int64], int], NDArray[np.float64]],
+    ) -> FamilyTables:
+        """Fill the tables; ``score(variable, candidates, required mask)`` returns ``[2^c]``."""
+        scores = np.full((len(candidates), 1 << candidates.shape[1]), -np.inf)
+        for j in range(len(candidates)):
+            own = candidates[j][candidates[j] >= 0]
+            required = sum(1 << int(a) for a in np.flatnonzero(constraints.required[own, j]))
+            scores[j, : 1 << own.size] = score(j, own, required)
+        return cls(candidates, scores)
+
+    def full(self) -> NDArray[np.float64]:
+        """The same scores as masks over all variables, ``[d, 2^d]``; small problems only."""
+        d = self.n_variables
+        table = np.full((d, 1 << d), -np.inf)
+        for j in range(d):
+            own = self.candidates[j][self.candidates[j] >= 0]
+            local = np.arange(1 << own.size)
+            masks = np.zeros_like(local)
+            for a, i in enumerate(own):
+                masks |= (local >> a & 1) << int(i)
+            table[j, masks] = self.scores[j, : 1 << own.size]
+        return table
+
+    def best(self, start: NDArray[np.int8], seed: int = 0) -> tuple[NDArray[np.int8], float]:
+        """Best DAG: exact where subsets can be enumerated, else by order search from the order of ``start``."""
+        if self.n_variables <= EXACT_LIMIT:
+            return best_dag(self.full())
+        order = np.array(topological_order(start), dtype=np.int64)
+        return best_dag_by_order(self.scores, self.candidates, order, seed=seed)
+
+    def score_of(self, adjacency: NDArray[np.int8]) -> float:
+        """Score of one DAG; minus infinity if a parent is not a candidate."""
+        total = 0.0
+        for j in range(self.n_variables):
+            parents = set(np.flatnonzero(adjacency[:, j]).tolist())
+            mask = sum(1 << a for a, i in enumerate(self.candidates[j]) if int(i) in parents)
+            if mask.bit_count() < len(parents):
+                return -np.inf
+            total += float(self.scores[j, mask])
+        return total
+
+
+def choose_candidates(
+    covariance: NDArray[np.float64],
+    constraints: Constraints,
+    limit: int,
+    current: NDArray[np.int8] | None = None,
+) -> NDArray[np.int64]:
+    """Pick the candidate parents of every variable, ``[d, c]``, padded with -1.
+
+    All allowed ones if they are at most ``limit``; otherwise required and current parents first, then those with the
+    largest partial correlation given all other variables: a parent's coefficient does not vanish there.
+    """
+    d = len(covariance)
+    limit = min(limit, d - 1)
+    ridge = covariance + 1e-9 * np.trace(covariance) / d * np.eye(d)
+    precision = np.linalg.pinv(ridge, hermitian=True)
+    scale = np.sqrt(np.maximum(np.diag(precision), 1e-300))
+    partial = np.abs(precision) / np.outer(scale, scale)
+    candidates = np.full((d, max(limit, 1)), -1, dtype=np.int64)
+    for j in range(d):
+        allowed = np.flatnonzero(constraints.allowed[:, j])
+        if allowed.size > limit:
+            must = constraints.required[allowed, j] * 4.0
+            if current is not None:
+                must = must + current[allowed, j] * 2.0
+            allowed = np.sort(allowed[np.argsort(-(partial[allowed, j] + must), kind="stable")][:limit])
+        candidates[j, : allowed.size] = allowed
+    return candidates

@@ -1,0 +1,177 @@
+"""Changing the number of regimes: births where a mechanism hides two, merges where two regimes are one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.solvers.search.em import State, refine, relearn
+from latentdo.solvers.search.minority import two_mechanisms
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import choose_all_targets
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Birth:
+    """A component that would be better as two, told apart by one variable.
+
+    Parameters
+    ----------
+    gain : float
+        Rise of the expected log-likelihood, costs not counted.
+    component, variable : int
+        What to split, and where it shows.
+    rows, share
+        Rows of the component, and the part of each that leaves it.
+    """
+
+    gain: float
+    component: int
+    variable: int
+    rows: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Move the leaving part into a new last component."""
+        moved = responsibilities[self.rows, self.component] * self.share
+        split = np.column_stack([responsibilities, np.zeros(len(responsibilities))])
+        split[self.rows, self.component] -= moved
+        split[self.rows, -1] = moved
+        return split
+
+
+def propose_births(problem: Problem, state: State) -> list[Birth]:
+    """Births worth trying, the most promising first.
+
+    In every component and variable: does part of the rows follow the reference mechanism (or the component's own) and
+    the rest another one?
+    """
+    z, model, d = problem.z, state.model, problem.n_variables
+    worth = 1.5 * np.log(problem.n_rows)
+    reference = np.column_stack([model.reference_log_density(z, j) for j in range(d)])
+    births = []
+    for k in range(state.n_components):
+        rows = np.flatnonzero((state.responsibilities[:, k] > 0.02) & (problem.labels < 0))
+        if rows.size < 2 * problem.min_rows:
+            continue
+        weights = np.ascontiguousarray(state.responsibilities[rows, k])
+        part = np.ascontiguousarray(problem.design[rows])
+        for j in range(d):
+            bases = [np.ascontiguousarray(reference[rows, j])]
+            if state.targets[k, j]:
+                bases.append(model.variable_log_density(part[:, 1:], j, k))
+            now = float(weights @ bases[-1])
+            parents = np.flatnonzero(state.adjacency[:, j])
+            design = np.column_stack([part[:, 0], part[:, 1 + parents], part[:, 1 + j]])
+            best, found = now + worth, None
+            for base in bases:
+                for n_second in {1, design.shape[1] - 1} if problem.imperfect else {1}:
+                    view = design if n_second > 1 else np.ascontiguousarray(design[:, [0, -1]])
+                    for second in _guesses(base, part[:, 1 + j]):
+                        value = two_mechanisms(view, 0, n_second, base, weights, second, 25, 0.1, VARIANCE_FLOOR)
+                        if value > best:
+                            best, found = value, second
+            if found is not None:
+                births.append(Birth(best - now, k, j, rows, found))
+    return sorted(births, key=lambda birth: -birth.gain)
+
+
+def _guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Who might leave: the rows that the mechanism explains worst, at three depths, and either end of the values."""
+    misfit = np.argsort(np.argsort(base)) / len(base)
+    rank = np.argsort(np.argsort(values)) / len(values)
+    masks = [misfit < 0.1, misfit < 0.35, misfit < 0.7, rank < 0.15, rank > 0.85]
+    return [mask.astype(np.float64) for mask in masks]
+
+
+def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int]]:
+    """Pairs of components by how much the variational bound changes if they become one, best first.
+
+    With the assignment otherwise unchanged the bound is exact: moments add up, and so do responsibilities. Two
+    labelled components are never merged. Only variables that either component targets can change their score.
+    """
+    resp = state.responsibilities
+    moments = Moments.of(problem.design, resp)
+    counts = moments.counts
+    n = float(counts.sum())
+    _, base = choose_all_targets(problem, moments, state.adjacency)
+    entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+    merges = []
+    for a, b in combinations(range(state.n_components), 2):
+        if b < problem.n_labelled:
+            continue
+        touched = np.flatnonzero(state.targets[a] | state.targets[b])
+        _, scores = choose_all_targets(problem, moments.merged(a, b), state.adjacency, touched)
+        both = resp[:, a] + resp[:, b]
+        change = float((scores - base)[touched].sum()) + 0.5 * np.log(n)
+        change += _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
+        change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
+        merges.append((change, a, b))
+    return sorted(merges, reverse=True)
+
+
+def _weight_term(count: float, n: float) -> float:
+    return float(count * np.log(max(count, TINY) / n))
+
+
+def merge(responsibilities: NDArray[np.float64], first: int, second: int) -> NDArray[np.float64]:
+    """Add component ``second`` to ``first`` and drop it."""
+    joined = responsibilities.copy()
+    joined[:, first] += joined[:, second]
+    return np.delete(joined, second, axis=1)
+
+
+def merge_while_better(problem: Problem, state: State) -> State:
+    """Merge components as long as the evidence rises."""
+    while state.n_components > max(problem.n_labelled, 1):
+        merges = propose_merges(problem, state)
+        if not merges or (merges[0][0] <= 0 and state.n_components <= problem.max_regimes):
+            return state
+        forced = state.n_components > problem.max_regimes
+        for change, a, b in merges[:3]:
+            trial = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+            if forced or (change > 0 and trial.evidence > state.evidence):
+                state = trial
+                break
+        else:
+            return state
+    return state
+
+
+def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
+    """Apply births (of different components) together, merge if there are too many, and keep what is better."""
+    responsibilities = state.responsibilities
+    for birth in births:
+        responsibilities = birth.apply(responsibilities)
+    trial = refine(problem, responsibilities, state.adjacency)
+    if trial.n_components > problem.max_regimes:
+        trial = merge_while_better(problem, trial)
+    return trial if trial.evidence > state.evidence + 1.0 else None
+
+
+def improve(problem: Problem, state: State, rounds: int = 60) -> State:
+    """Births, merges and graph search in turn, until none of them raises the evidence."""
+    state = merge_while_better(problem, state)
+    for _ in range(rounds):
+        births = propose_births(problem, state)
+        distinct = [birth for i, birth in enumerate(births) if birth.component not in {b.component for b in births[:i]}]
+        grown = _try_births(problem, state, distinct) if len(distinct) > 1 else None
+        for birth in births[:8] if grown is None else ():
+            grown = _try_births(problem, state, [birth])
+            if grown is not None:
+                break
+        if grown is not None:
+            state = merge_while_better(problem, grown)
+            continue
+        again = relearn(problem, state.responsibilities, adjacency=state.adjacency)
+        if again.evidence < state.evidence + 0.5:
+            return state if state.evidence >= again.evidence else again
+        state = merge_while_better(problem, again)
+    return state

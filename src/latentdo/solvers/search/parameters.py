@@ -1,0 +1,151 @@
+"""From moments to parameters: scores, targets and mechanisms of a given graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import Topology
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.solvers.search.families import FamilyTables
+from latentdo.solvers.search.local_scores import family_score, family_table, gaussian_loglik, regression
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+
+def _costs(problem: Problem, target_prior: float | None, n_components: int) -> NDArray[np.float64]:
+    prior = problem.penalties.target_prior if target_prior is None else target_prior
+    return np.full(n_components, -prior)
+
+
+def score_families(
+    problem: Problem,
+    moments: Moments,
+    candidates: NDArray[np.int64],
+    targets: NDArray[np.int8] | None = None,
+    target_prior: float | None = None,
+) -> FamilyTables:
+    """Tables of all families among ``candidates``; the choice of targets starts from ``targets``."""
+    counts = moments.counts
+    fixed = problem.fixed(len(counts))
+    cost = _costs(problem, target_prior, len(counts))
+    shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
+
+    def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
+        return np.asarray(
+            family_table(
+                moments.matrices,
+                counts,
+                j,
+                own,
+                fixed[:, j],
+                cost,
+                problem.imperfect,
+                VARIANCE_FLOOR,
+                required,
+                problem.constraints.max_parents,
+                problem.penalties.edge_prior,
+                np.ascontiguousarray(shares[:, j]),
+            )
+        )
+
+    return FamilyTables.build(candidates, problem.constraints, score)
+
+
+def choose_all_targets(
+    problem: Problem,
+    moments: Moments,
+    adjacency: NDArray[np.int8],
+    variables: NDArray[np.int64] | None = None,
+    target_prior: float | None = None,
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Best targets of every variable (or of some) given the graph, and the local scores, ``[K, d]`` and ``[d]``."""
+    counts = moments.counts
+    fixed = problem.fixed(len(counts))
+    cost = _costs(problem, target_prior, len(counts))
+    targets = np.zeros(fixed.shape, dtype=np.int8)
+    scores = np.zeros(problem.n_variables)
+    for j in range(problem.n_variables) if variables is None else variables:
+        shares = np.ones(len(counts), dtype=bool)
+        parents = np.flatnonzero(adjacency[:, j])
+        scores[j] = problem.penalties.edge_prior[parents, j].sum() + family_score(
+            moments.matrices,
+            counts,
+            j,
+            parents,
+            fixed[:, j],
+            cost,
+            problem.imperfect,
+            VARIANCE_FLOOR,
+            True,
+            shares,
+        )
+        targets[:, j] = ~shares
+    return targets, scores
+
+
+@njit(cache=True)
+def _fit_mechanism(matrix, count, parents, variable, coefficients):  # type: ignore[no-untyped-def]
+    """Regression of ``variable`` on ``parents`` from one moment matrix; fills ``coefficients``, returns residuals."""
+    size = parents.shape[0] + 2
+    index = np.empty(size, dtype=np.int64)
+    index[0] = 0
+    for a in range(parents.shape[0]):
+        index[a + 1] = parents[a] + 1
+    index[size - 1] = variable + 1
+    gram = np.empty((size, size))
+    for a in range(size):
+        for b in range(size):
+            gram[a, b] = matrix[index[a], index[b]]
+    contrast = np.empty(size)
+    residual = regression(gram, size, np.zeros((size, size)), contrast)
+    for a in range(size - 1):
+        coefficients[index[a]] = -contrast[a]
+    return residual
+
+
+def fit_parameters(
+    problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
+) -> tuple[LinearMixture, float]:
+    """Maximum-likelihood mechanisms of a graph with given targets, and what the whole structure costs.
+
+    The cost is the sum of all rows of the table in :mod:`.penalties`, so that ``log-likelihood - cost`` is the
+    evidence of the fit.
+    """
+    d = problem.n_variables
+    counts = moments.counts
+    n = float(counts.sum())
+    coefficients, variances = np.zeros((d, d + 1)), np.ones(d)
+    index = np.argwhere(targets).astype(np.int64)
+    own_coefficients, own_variances = np.zeros((len(index), d + 1)), np.ones(len(index))
+    cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n)
+    none = np.zeros(0, dtype=np.int64)
+    for j in range(d):
+        parents = np.flatnonzero(adjacency[:, j])
+        shared = targets[:, j] == 0
+        count = float(counts[shared].sum())
+        matrix = moments.matrices[shared].sum(axis=0)
+        if count > 2.0 * (parents.size + 2):
+            residual = _fit_mechanism(matrix, count, parents, j, coefficients[j])
+            variances[j] = max(residual / count, VARIANCE_FLOOR)
+            cost += 0.5 * (parents.size + 2) * np.log(count)
+        cost -= float(problem.penalties.edge_prior[parents, j].sum())
+    for m, (k, j) in enumerate(index):
+        count, matrix = float(counts[k]), moments.matrices[k]
+        residual = _fit_mechanism(matrix, count, none, j, own_coefficients[m])
+        half_log = 0.5 * np.log(max(count, 2.0))
+        value, n_parameters = gaussian_loglik(residual, count, VARIANCE_FLOOR), 2
+        parents = np.flatnonzero(adjacency[:, j])
+        if problem.imperfect and parents.size and count > 2.0 * (parents.size + 2):
+            trial = np.zeros(d + 1)
+            trial_residual = _fit_mechanism(matrix, count, parents, j, trial)
+            trial_value = gaussian_loglik(trial_residual, count, VARIANCE_FLOOR)
+            if trial_value - parents.size * half_log > value:
+                own_coefficients[m], residual, n_parameters = trial, trial_residual, parents.size + 2
+        own_variances[m] = max(residual / max(count, 1e-9), VARIANCE_FLOOR)
+        cost += n_parameters * half_log - problem.penalties.target_prior
+    topology = Topology(adjacency, targets, counts / n)
+    model = LinearMixture(topology, coefficients, variances, index, own_coefficients, own_variances)
+    return model, float(cost)

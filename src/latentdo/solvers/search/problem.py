@@ -1,0 +1,102 @@
+"""What stays fixed during one structural search: rows, labels, what is known, and what things cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.solvers.search.constraints import Constraints
+from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
+from latentdo.solvers.search.penalties import Penalties
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows and everything known about them.
+
+    Components are numbered from 0. The first ``n_labelled`` carry the user's labels (component 0 the observational
+    one); the others are free and may be born, merged and dropped.
+
+    Parameters
+    ----------
+    design : ndarray [n, d + 1]
+        Ones, then the standardised rows.
+    labels : ndarray [n] of int64
+        Known component of every row, -1 where unknown.
+    known : ndarray [n_labelled, d] of int8
+        ``FREE``, ``REFERENCE`` or ``TARGET`` for every (labelled component, variable).
+    constraints, penalties
+        Prior knowledge of the graph, and what structure costs.
+    imperfect : bool
+        Whether an intervened mechanism may still use its parents.
+    max_regimes : int
+        Largest number of components.
+    min_rows : float
+        A component with fewer (soft) rows is dropped.
+    """
+
+    design: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    known: NDArray[np.int8]
+    constraints: Constraints
+    penalties: Penalties
+    imperfect: bool
+    max_regimes: int
+    min_rows: float = 10.0
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """The standardised rows ``[n, d]``."""
+        return self.design[:, 1:]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.design.shape[0])
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return int(self.design.shape[1] - 1)
+
+    @property
+    def n_labelled(self) -> int:
+        """Number of components that carry a label."""
+        return int(self.known.shape[0])
+
+    @property
+    def all_labelled(self) -> bool:
+        """Whether nothing is left to assign."""
+        return bool((self.labels >= 0).all())
+
+    def fixed(self, n_components: int) -> NDArray[np.int8]:
+        """What is known of every (component, variable), ``[n_components, d]``."""
+        fixed = np.full((n_components, self.n_variables), FREE, dtype=np.int8)
+        fixed[: self.n_labelled] = self.known
+        return fixed
+
+    def clamp(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Put labelled rows where they belong; the rest stays."""
+        rows = np.flatnonzero(self.labels >= 0)
+        if rows.size:
+            responsibilities[rows] = 0.0
+            responsibilities[rows, self.labels[rows]] = 1.0
+        return responsibilities
+
+    def take(self, rows: NDArray[np.int64]) -> Problem:
+        """The same problem on some of the rows."""
+        return replace(self, design=np.ascontiguousarray(self.design[rows]), labels=self.labels[rows])
+
+
+def known_targets(
+    targets: NDArray[np.int8] | None, n_labelled: int, n_variables: int, *, observational: bool
+) -> NDArray[np.int8]:
+    """What the user's labels and targets fix, as codes ``[n_labelled, d]``."""
+    if targets is not None:
+        return np.where(targets == 1, TARGET, REFERENCE).astype(np.int8)
+    known = np.full((n_labelled, n_variables), FREE, dtype=np.int8)
+    if n_labelled and observational:
+        known[0] = REFERENCE
+    return known

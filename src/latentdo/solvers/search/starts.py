@@ -1,0 +1,154 @@
+"""Where structural EM begins: several clusterings of the rows, from very different ideas."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from latentdo.solvers.search.em import State, refine
+from latentdo.solvers.search.families import FamilyTables, choose_candidates
+from latentdo.solvers.search.minority import minority_table, two_mechanisms
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+RESIDUAL_ROWS = 2000
+"""Rows on which families are scored by minority mixtures; the minorities themselves are then found in all rows."""
+
+RESIDUAL_CANDIDATES = 7
+"""Candidate parents in that scoring."""
+
+
+def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Join a clustering to the labelled components: a cluster goes to the label that most of its labelled rows have."""
+    if problem.n_labelled == 0:
+        return clusters
+    known = problem.labels >= 0
+    votes = np.zeros((clusters.shape[1], problem.n_labelled))
+    for k in range(problem.n_labelled):
+        votes[:, k] = clusters[known & (problem.labels == k)].sum(axis=0)
+    joined = np.zeros((problem.n_rows, problem.n_labelled))
+    extra = []
+    for c in range(clusters.shape[1]):
+        if votes[c].sum() > 0.5:
+            joined[:, votes[c].argmax()] += clusters[:, c]
+        else:
+            extra.append(clusters[:, c])
+    return problem.clamp(np.column_stack([joined, *extra]))
+
+
+def gaussian_mixture(problem: Problem, n_components: int, seed: int) -> NDArray[np.float64]:
+    """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows."""
+    n, d = problem.z.shape
+    kind = "full" if n / n_components > 5 * (d + 1) else "diag"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
+        mixture = GaussianMixture(n_components, covariance_type=kind, random_state=seed, reg_covar=1e-6)
+        return np.asarray(mixture.fit(problem.z).predict_proba(problem.z))
+
+
+def k_means(problem: Problem, n_components: int, seed: int) -> NDArray[np.float64]:
+    """Hard clusters by distance alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        labels = KMeans(n_components, n_init=1, random_state=seed).fit_predict(problem.z)
+    return np.asarray(np.eye(n_components)[labels])
+
+
+def residual(problem: Problem, seed: int) -> State:
+    """Regimes from minorities: no clustering, only what most rows share in every variable (:mod:`.minority`).
+
+    Families are scored by two-component mixtures of regressions, the best graph is found exactly, every variable's
+    minority becomes a regime that targets it, minorities that coincide become one regime with several targets, and EM
+    with these targets settles the assignment.
+    """
+    rng = np.random.default_rng(seed)
+    free = np.flatnonzero(problem.labels < 0)
+    rows = rng.permutation(free)[:RESIDUAL_ROWS]
+    sample = np.ascontiguousarray(problem.z[rows])
+    covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
+    candidates = choose_candidates(covariance, problem.constraints, RESIDUAL_CANDIDATES)
+
+    def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
+        table, _ = minority_table(
+            sample,
+            j,
+            own,
+            problem.imperfect,
+            required,
+            problem.constraints.max_parents,
+            problem.penalties.edge_prior,
+            _tails(sample[:, j]),
+            20,
+            VARIANCE_FLOOR,
+        )
+        return np.asarray(table)
+
+    tables = FamilyTables.build(candidates, problem.constraints, score)
+    adjacency, _ = tables.best(problem.constraints.required.astype(np.int8), seed)
+    minority = np.column_stack([_minority(problem, adjacency, j) for j in range(problem.n_variables)])
+    patterns = _patterns(problem, minority)
+    odds = np.log(np.maximum(minority, 1e-12)) - np.log(np.maximum(1.0 - minority, 1e-12))
+    joint = odds @ patterns.T
+    joint -= joint.max(axis=1, keepdims=True)
+    responsibilities = np.exp(joint)
+    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    targets = patterns.astype(np.int8)
+    if problem.n_labelled:
+        responsibilities = with_labels(problem, responsibilities)
+        return refine(problem, responsibilities, adjacency, iterations=20)
+    return refine(problem, responsibilities, adjacency, iterations=30, targets=targets)
+
+
+def _tails(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """First guesses of who the minority is: the lowest, the highest and the middle tenth of the values."""
+    rank = np.argsort(np.argsort(values)) / max(len(values) - 1, 1)
+    return np.column_stack([rank < 0.1, rank > 0.9, np.abs(rank - 0.5) < 0.05]).astype(np.float64) * 0.9
+
+
+def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[np.float64]:
+    """Posterior of the second mechanism of variable ``j`` for all rows, given its parents."""
+    parents = np.flatnonzero(adjacency[:, j])
+    rows = np.column_stack([problem.design[:, 0], problem.z[:, parents], problem.z[:, j]])
+    n_first = parents.size + 1
+    n_second = n_first if problem.imperfect else 1
+    best, found = -np.inf, np.zeros(problem.n_rows)
+    weights = np.ones(problem.n_rows)
+    for start in _tails(problem.z[:, j]).T:
+        second = start.copy()
+        value = two_mechanisms(rows, n_first, n_second, np.empty(0), weights, second, 200, 0.01, VARIANCE_FLOOR)
+        if value > best:
+            best, found = value, second
+    return found if found.mean() <= 0.5 else 1.0 - found
+
+
+def _patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Regimes as sets of targets: none, every single minority, and combinations seen far more often than by chance."""
+    n, d = minority.shape
+    patterns = [np.zeros(d)]
+    sizes = minority.sum(axis=0)
+    patterns += [np.eye(d)[j] for j in np.argsort(-sizes) if sizes[j] >= problem.min_rows]
+    hard = minority > 0.5
+    found, counts = np.unique(hard[hard.sum(axis=1) > 1], axis=0, return_counts=True)
+    share = np.clip(hard.mean(axis=0), 1e-6, 1 - 1e-6)
+    expected = n * np.exp(found @ np.log(share) + (~found) @ np.log1p(-share))
+    often = counts > np.maximum(5.0 * expected + 10.0, problem.min_rows)
+    order = np.argsort(-counts[often])
+    patterns += list(found[often][order].astype(np.float64))
+    return np.array(patterns[: problem.max_regimes])
+
+
+def clusterings(problem: Problem, n_starts: int, seed: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Yield named starts, as responsibilities: mixtures, k-means, with more components than will be needed."""
+    free = max(problem.max_regimes - problem.n_labelled, 1)
+    for start in range(n_starts):
+        n_components = min(free, max(problem.n_rows // 20, 1))
+        if start % 3 == 2:
+            yield f"k-means {start}", with_labels(problem, k_means(problem, n_components, seed + start))
+        else:
+            yield f"mixture {start}", with_labels(problem, gaussian_mixture(problem, n_components, seed + start))

@@ -1,0 +1,315 @@
+"""Save and load a :class:`FitResult`: one safetensors file, no pickle, the same bytes every time.
+
+The file holds arrays (the model's, the responsibilities and the probabilities) and a single metadata entry,
+``latentdo``: JSON with sorted keys that carries everything else, a format version and a SHA-256 checksum over arrays
+and metadata. Loading never executes anything from the file: the family of a model is looked up in a fixed table,
+and whatever does not fit together is refused with a :class:`ResultFileError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Hashable, Mapping
+from importlib import metadata as packages
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from latentdo.graphs import is_dag
+from latentdo.model.fitted import FittedModel
+from latentdo.result import FitResult
+from latentdo.transforms import Preprocessor
+
+__all__ = [
+    "FAMILIES",
+    "FORMAT",
+    "NewerFormatError",
+    "ResultFileError",
+    "load_result",
+    "save_result",
+    "write_atomically",
+]
+
+FORMAT: Final = 1
+"""Version of the file format; raised whenever an older latentdo could misread a file."""
+
+FAMILIES: Final[dict[str, str]] = {"linear": "latentdo.model.linear_mixture:LinearMixture"}
+"""Where the class of each model family lives; imported only when a file needs it, never named by a file."""
+
+_ENTRY = "latentdo"
+_MODEL = "model."
+_ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
+_SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
+_STATUSES = ("converged", "not converged", "interrupted")
+_DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
+
+
+class ResultFileError(ValueError):
+    """A file is not a result that can be trusted: damaged, truncated, or something else altogether."""
+
+
+class NewerFormatError(ResultFileError):
+    """A file was written by a later version of latentdo."""
+
+
+def save_result(result: FitResult, path: str | Path) -> None:
+    """Write a result to a file, whole or not at all.
+
+    The same result always gives the same bytes. Whatever JSON cannot hold in ``configuration`` or ``history``
+    (a function, a random generator) is kept as its ``repr``.
+
+    Parameters
+    ----------
+    result : FitResult
+        What to save.
+    path : str or Path
+        The file; usually called ``model.safetensors``. An existing file is replaced once the new one is complete.
+    """
+    arrays = {_MODEL + name: _contiguous(array) for name, array in result.model.to_arrays().items()}
+    arrays |= {name: _contiguous(getattr(result, name)) for name in _ARRAYS}
+    state: dict[str, Any] = {
+        "format": FORMAT,
+        "written_by": packages.version("latentdo"),
+        "family": result.model.family,
+        "columns": list(result.columns),
+        "preprocessor": _pack(result.preprocessor.to_dict()),
+        "regime_names": [_pack(name) for name in result.regime_names],
+        "evidence_terms": _pack(dict(result.evidence_terms)),
+        "history": [_pack(dict(entry)) for entry in result.history],
+        "comparison": [_pack(dict(entry)) for entry in result.comparison],
+        "configuration": _pack(dict(result.configuration)),
+        "warnings": list(result.warnings),
+        **{name: _pack(getattr(result, name)) for name in _SCALARS},
+    }
+    state["checksum"] = _checksum(arrays, state)
+    content = to_safetensors(arrays, metadata={_ENTRY: _dump(state)})
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+
+
+def load_result(path: str | Path) -> FitResult:
+    """Read what :func:`save_result` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    NewerFormatError
+        If a later version of latentdo wrote it.
+    ResultFileError
+        If it is damaged, truncated, or not a saved result.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    state, arrays = _read(path)
+    try:
+        return _build(state, arrays)
+    except ResultFileError as error:
+        raise type(error)(f"{str(path)!r} {error}") from None
+    except Exception as error:  # whatever a hostile file provokes is one kind of error to the caller
+        raise ResultFileError(
+            f"{str(path)!r} does not hold a consistent result ({type(error).__name__}: {error})."
+        ) from error
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` fill a temporary file beside ``path``, then move it there in one step."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist; create it first.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The metadata and the arrays of a file, of whatever origin."""
+    foreign = ResultFileError(
+        f"{str(path)!r} is a safetensors file, but not a result of latentdo; give the model.safetensors "
+        "that `latentdo fit` or `save` wrote."
+    )
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get(_ENTRY)
+            if text is None:
+                raise foreign
+            state = json.loads(text)
+            # the version is judged before anything else: a later format may hold arrays unknown here
+            if not isinstance(state, dict) or not isinstance(state.get("format"), int):
+                raise foreign
+            if state["format"] > FORMAT:
+                raise NewerFormatError(
+                    f"{str(path)!r} was written by latentdo {state.get('written_by', '(later version)')} in "
+                    f"format {state['format']}; this version reads up to format {FORMAT}: upgrade latentdo."
+                )
+            return state, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except ResultFileError:
+        raise
+    except (SafetensorError, ValueError, TypeError, KeyError, RecursionError, OSError) as error:
+        raise ResultFileError(
+            f"{str(path)!r} is damaged, truncated, or not a safetensors file ({error})."
+        ) from error
+
+
+def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
+    """Check everything, and put the result together."""
+    checksum = state.pop("checksum", None)
+    if any(array.dtype.char not in _DTYPES for array in arrays.values()):
+        raise ResultFileError("holds numbers of a kind that no result has.")
+    if checksum != _checksum(arrays, state):
+        raise ResultFileError("is damaged: its checksum does not match. Copy or save it again.")
+    family = state["family"]
+    if family not in FAMILIES:
+        raise ResultFileError(f"holds a model family {family!r} that this version does not know.")
+    columns = tuple(_text(name) for name in state["columns"])
+    names = tuple(_hashable(_unpack(name)) for name in state["regime_names"])
+    model = _model(family, arrays, len(columns), len(names))
+    own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+    d, k = len(columns), len(names)
+    n = len(own["responsibilities"])
+    shapes = ((n, k), (d, d), (d, d), (k, d))
+    for (name, array), shape in zip(own.items(), shapes, strict=True):
+        if array.shape != shape or array.dtype != np.float64:
+            raise ResultFileError(f"has {name} of shape {array.shape} where {shape} belongs.")
+        if array.size and not (array.min() >= -1e-9 and array.max() <= 1 + 1e-9):
+            raise ResultFileError(f"has {name} that are not probabilities.")
+        array.setflags(write=False)
+    if state["status"] not in _STATUSES:
+        raise ResultFileError(f"has an unknown status {state['status']!r}.")
+    preprocessor = Preprocessor.from_dict(_unpack(state["preprocessor"]))
+    if preprocessor.columns != columns or {preprocessor.mean.shape, preprocessor.scale.shape} != {(d,)}:
+        raise ResultFileError("scales other variables than it models.")
+    scalars = {name: _unpack(state[name]) for name in _SCALARS}
+    return FitResult(
+        model=model,
+        columns=columns,
+        preprocessor=preprocessor,
+        regime_names=names,
+        **own,
+        **(scalars | {name: float(scalars[name]) for name in ("evidence", "seconds")}),
+        evidence_terms={_text(key): float(value) for key, value in _mapping(state["evidence_terms"]).items()},
+        history=tuple(_mapping(entry) for entry in state["history"]),
+        comparison=tuple(_mapping(entry) for entry in state["comparison"]),
+        configuration=_mapping(state["configuration"]),
+        warnings=tuple(_text(warning) for warning in state["warnings"]),
+    )
+
+
+def _model(family: str, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> FittedModel:
+    """The model, tried on one row: shapes that do not fit together fail here, not in the user's hands."""
+    module, name = FAMILIES[family].split(":")
+    kind: type[FittedModel] = getattr(importlib.import_module(module), name)
+    own = {key.removeprefix(_MODEL): array for key, array in arrays.items() if key.startswith(_MODEL)}
+    if len(own) + len(_ARRAYS) != len(arrays):
+        raise ResultFileError("holds other arrays than a result has.")
+    model = kind.from_arrays(own)
+    adjacency, targets, weights = (
+        model.topology.adjacency,
+        model.topology.targets,
+        model.topology.weights,
+    )
+    if (adjacency.shape, targets.shape, weights.shape) != ((d, d), (k, d), (k,)):
+        raise ResultFileError("has a graph, targets and weights of sizes that differ from its names.")
+    if not (np.isin(targets, (0, 1)).all() and not targets[0].any() and is_dag(adjacency)):
+        raise ResultFileError("does not hold a DAG with targets of 0 and 1, none of them in the reference.")
+    if not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
+        raise ResultFileError("has weights of regimes that do not sum to one.")
+    with np.errstate(all="ignore"):
+        density = model.log_density(np.zeros((1, d)))
+    if density.shape != (1, k) or np.isnan(density).any():
+        raise ResultFileError("holds a model that cannot be evaluated.")
+    return model
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(_dump(state).encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(repr((name, array.dtype.str, array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _dump(state: Mapping[str, Any]) -> str:
+    return json.dumps(state, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _contiguous(array: NDArray[Any]) -> NDArray[Any]:
+    """An own contiguous little-endian copy: safetensors would save the bytes of a view in the wrong order."""
+    return np.array(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _pack(value: Any) -> Any:
+    """A value as JSON, with one-key objects for what JSON has no notation for; :func:`_unpack` undoes it."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, list):
+        return [_pack(item) for item in value]
+    if isinstance(value, tuple):
+        return {"$tuple": [_pack(item) for item in value]}
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: _pack(item) for key, item in value.items()}
+        return {"$items": [[_pack(key), _pack(item)] for key, item in value.items()]}
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):  # a table, such as a matrix of prior log-odds
+        return {"$table": _pack(value.to_dict("split"))}
+    return repr(value)
+
+
+def _unpack(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unpack(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, item),) = value.items()
+        if key == "$float":
+            return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[item]
+        if key == "$tuple":
+            return tuple(_unpack(part) for part in item)
+        if key == "$items":
+            return {_hashable(_unpack(name)): _unpack(part) for name, part in item}
+        if key == "$table":
+            import pandas as pd
+
+            return pd.DataFrame(**_unpack(item))
+    return {key: _unpack(item) for key, item in value.items()}
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    unpacked = _unpack(value)
+    if not isinstance(unpacked, dict):
+        raise TypeError(f"expected an object, found {value!r}")
+    return unpacked
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, found {value!r}")
+    return value
+
+
+def _hashable(value: Any) -> Hashable:
+    hash(value)
+    return value  # type: ignore[no-any-return]

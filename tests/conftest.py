@@ -1,0 +1,117 @@
+"""Results without a fit: the truth of a simulation, dressed as what a fit returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latentdo.model import LinearMixture, Topology
+from latentdo.result import FitResult
+from latentdo.scm import simulate
+from latentdo.transforms import Preprocessor
+
+
+@dataclass(frozen=True)
+class Case:
+    result: FitResult
+    X: pd.DataFrame
+
+
+def _regression(z, rows, variable, parents):
+    design = np.column_stack([np.ones(rows.sum()), z[rows][:, parents]])
+    solution, *_ = np.linalg.lstsq(design, z[rows, variable], rcond=None)
+    coefficients = np.zeros(z.shape[1] + 1)
+    coefficients[[0, *(1 + p for p in parents)]] = solution
+    return coefficients, float(np.var(z[rows, variable] - design @ solution)) + 1e-6
+
+
+def build_result(
+    n_variables=5,
+    n_samples=600,
+    edges_per_node=1.0,
+    n_regimes=None,
+    transform="none",
+    columns=None,
+    seed=0,
+    **changes,
+):
+    data = simulate(
+        n_variables=n_variables,
+        n_samples=n_samples,
+        edges_per_node=edges_per_node,
+        n_regimes=n_regimes,
+        random_state=seed,
+    )
+    names = tuple(columns) if columns else tuple(data.X.columns)
+    x = data.X.to_numpy() if transform == "none" else np.exp(data.X.to_numpy())
+    X = pd.DataFrame(x, columns=list(names))
+    preprocessor = Preprocessor.fit(x, transform, names)
+    z = preprocessor.forward(x)
+    adjacency = data.adjacency.to_numpy().astype(np.int8)
+    targets = data.targets.to_numpy().astype(np.int8)
+    reference = [
+        _regression(z, targets[data.regimes, j] == 0, j, np.flatnonzero(adjacency[:, j]))
+        for j in range(len(names))
+    ]
+    index = np.argwhere(targets).astype(np.int64)
+    own = [_regression(z, data.regimes == k, j, []) for k, j in index]
+    model = LinearMixture(
+        Topology(adjacency, targets, data.regime_weights),
+        np.array([c for c, _ in reference]),
+        np.array([v for _, v in reference]),
+        index.reshape(-1, 2),
+        np.array([c for c, _ in own]).reshape(-1, len(names) + 1),
+        np.array([v for _, v in own]),
+    )
+    rng = np.random.default_rng(seed)
+    edge = np.where(
+        adjacency, rng.uniform(0.7, 1.0, adjacency.shape), rng.uniform(0, 0.2, adjacency.shape) ** 3
+    )
+    np.fill_diagonal(edge, 0.0)
+    settings = {
+        "model": model,
+        "columns": names,
+        "preprocessor": preprocessor,
+        "regime_names": tuple(range(len(targets))),
+        "responsibilities": model.responsibilities(z),
+        "edge_probabilities": edge,
+        "ancestor_probabilities": edge,
+        "target_probabilities": np.clip(targets + rng.uniform(-0.1, 0.1, targets.shape), 0, 1),
+        "evidence": -1234.5,
+        "evidence_terms": {"log_likelihood": -1200.0, "penalty": -34.5},
+        "solver": "search",
+        "density": "linear",
+        "intervention": "perfect",
+        "history": tuple(
+            {"step": f"restart {s}", "evidence": -2000.0 + 700 * (1 - 0.5**s), "seconds": 0.1 * s}
+            for s in range(8)
+        ),
+        "comparison": (
+            {"density": "linear", "intervention": "perfect", "evidence": -1234.5, "chosen": True},
+            {"density": "linear", "intervention": "one regime", "evidence": -2222.0, "chosen": False},
+        ),
+        "configuration": {
+            "max_regimes": 16,
+            "transform": transform,
+            "density": "auto",
+            "forbidden": [("a", "b")],
+        },
+        "data_hash": "0" * 64,
+        "seconds": 1.5,
+        "warnings": ("Columns differ in scale by more than 1e6.",),
+    }
+    return Case(FitResult(**(settings | changes)), X)
+
+
+@pytest.fixture(scope="session")
+def make_result() -> Callable[..., Case]:
+    return build_result
+
+
+@pytest.fixture(scope="session")
+def case() -> Case:
+    return build_result()

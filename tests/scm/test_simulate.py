@@ -94,6 +94,12 @@ def test_rows_are_shuffled_together_with_their_labels():
     assert pairs == {(*row, regime) for row, regime in expected}
 
 
+def test_no_two_rows_share_their_noise():
+    data = simulate(3, edge_probability=0.0, n_samples=4000, standardize=False)
+    for name in data.X.columns:
+        assert data.X[name].is_unique
+
+
 def test_unequal_regimes():
     weights = [4, 1, 2, 0, 1]
     data = simulate(4, n_samples=800, regime_weights=weights)
@@ -103,8 +109,8 @@ def test_unequal_regimes():
 
 
 def test_sizes_are_floors_but_exact_shares_do_not_fall_below():
-    data = simulate(3, n_samples=10, regime_weights=[0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_array_equal(np.bincount(data.regimes), [1, 2, 3, 4])
+    data = simulate(1, n_samples=100, regime_weights=[0.29, 0.71])  # 100 * 0.29 is 28.999999999999996
+    np.testing.assert_array_equal(np.bincount(data.regimes), [29, 71])
     np.testing.assert_array_equal(np.bincount(simulate(2, n_samples=11).regimes), [3, 3, 3])
 
 

@@ -96,7 +96,17 @@ def test_atomic_regimes_are_recognised_and_use_the_documented_width():
     own = data.log_density(row)[0, 3]
     others = data.scm.log_density_terms(row)[0]
     assert own == pytest.approx(np.delete(others, 2).sum() + stats.norm.logpdf(0.0, scale=ATOM_STD))
-    assert hits(simulate(intervention="atomic", n_samples=1100)) == 1.0  # rounding of units does not matter
+    # Rounding in the change of units does not matter: the width is far above it.
+    data = simulate(10, 4, intervention="atomic", n_samples=1100, standardize=False)
+    scaled = simulate(10, 4, intervention="atomic", n_samples=1100)
+    assert not np.array_equal(scaled.X * scaled.scale + scaled.mean, data.X)
+    assert hits(scaled) == 1.0
+    rows = np.arange(1100)
+    np.testing.assert_allclose(
+        scaled.log_density()[rows, scaled.regimes] - np.log(scaled.scale).sum(),
+        data.log_density()[rows, data.regimes],
+        atol=1e-6,
+    )
 
 
 def test_other_rows_may_be_given_in_any_column_order():

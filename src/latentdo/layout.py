@@ -26,6 +26,7 @@ Point = tuple[float, float]
 
 _GAP = 26.0  # between neighbours in a layer
 _BEND_GAP = 12.0  # between an edge that passes a layer and its neighbours there
+_PORT_STEP = 9.0  # between the ends of edges on one side of a box
 _SWEEPS = 24
 
 
@@ -38,7 +39,7 @@ class Layout:
     positions : ndarray [d, 2]
         Centre of every variable; x to the right, y downwards.
     routes : dict from (cause, effect) to points
-        The centres that each edge passes, from its cause to its effect.
+        What each edge passes, from its cause to its effect; ends lie within the boxes, at their centre height.
     width, height : float
         Size of the drawing, the variables' widths included.
     """
@@ -170,10 +171,23 @@ def _place(
     for v, at in layer.items():
         x[v], y[v] = place[v], at * layer_height
     row_of = {v: at for at, row in enumerate(rows) for v in row}
-    routes = {
-        edge: tuple((place[v], row_of[v] * layer_height) for v in chain) for edge, chain in chains.items()
-    }
-    return x, y, routes
+    routes = {edge: [(place[v], row_of[v] * layer_height) for v in chain] for edge, chain in chains.items()}
+    _spread_ends(routes, sizes)
+    return x, y, {edge: tuple(route) for edge, route in routes.items()}
+
+
+def _spread_ends(routes: dict[tuple[int, int], list[Point]], sizes: Array) -> None:
+    """Give the edges of a variable places side by side on its box, in the order of where they come from."""
+    for end, inner in ((0, 1), (-1, -2)):
+        groups: dict[int, list[tuple[int, int]]] = {}
+        for edge in routes:
+            groups.setdefault(edge[end], []).append(edge)
+        for v, members in groups.items():
+            members.sort(key=lambda edge: (routes[edge][inner][0], edge))
+            step = min(_PORT_STEP, 0.6 * sizes[v] / len(members))
+            for place, edge in enumerate(members):
+                x, y = routes[edge][end]
+                routes[edge][end] = (float(x + step * (place - (len(members) - 1) / 2)), y)
 
 
 def _ordered(

@@ -1,0 +1,269 @@
+"""What the report says: facts in plain words, drawn from a :class:`FitResult`; how they look is the template's."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any, Final
+
+import numpy as np
+
+from latentdo.model.fitted import Array
+from latentdo.result import FitResult
+
+__all__ = [
+    "CITATION",
+    "Edge",
+    "Effect",
+    "Regime",
+    "edges",
+    "headline",
+    "installed_versions",
+    "number",
+    "percent",
+    "regimes",
+    "settings",
+    "table",
+]
+
+CITATION: Final = (
+    "Gonçalo R. A. Faria, André F. T. Martins and Mário A. T. Figueiredo. Differentiable Causal Discovery Under "
+    "Latent Interventions. First Conference on Causal Learning and Reasoning (CLeaR), 2022. arXiv:2203.02336."
+)
+
+_DRAWS = 4000
+_MINUS, _TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+_PACKAGES = ("latentdo", "numpy", "scipy", "pandas", "scikit-learn", "torch", "numba")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A direct effect that the graph contains."""
+
+    cause: str
+    effect: str
+    probability: float
+    reverse: float
+    open_direction: bool
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a regime did to one of its targets, in the user's units."""
+
+    name: str
+    words: str
+    before: str
+    after: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One row of the regimes table."""
+
+    index: int
+    name: str
+    rows: int
+    share: float
+    certainty: float | None
+    effects: tuple[Effect, ...]
+
+
+def number(value: float) -> str:
+    """Three significant digits, without an exponent where people would not write one.
+
+    Examples
+    --------
+    >>> number(1234.5), number(0.012345), number(-3.0), number(1.2e9)
+    ('1230', '0.0123', '−3', '1.2e+09')
+    """
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: f"{_MINUS}∞"}.get(value, "?")
+    if 1e3 <= abs(value) < 1e6:
+        text = str(round(value, 2 - math.floor(math.log10(abs(value))))).removesuffix(".0")
+    else:
+        text = f"{value:.3g}"
+    return f"{_MINUS}{text[1:]}" if text.startswith("-") else text
+
+
+def percent(value: float) -> str:
+    """A probability that never claims certainty by rounding.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0)
+    ('50 %', '> 99 %', '< 1 %', '100 %')
+    """
+    if 0.99 < value < 1.0:
+        return "> 99 %"
+    if 0.0 < value < 0.01:
+        return "< 1 %"
+    return f"{round(100 * value)} %"
+
+
+def edges(result: FitResult) -> list[Edge]:
+    """The edges of the graph, the surest first."""
+    ambiguous = result.ambiguous_edges()
+    left_open = {
+        frozenset(pair)
+        for pair in ambiguous.loc[ambiguous["undirected"].astype(bool), ["source", "target"]].itertuples(
+            index=False, name=None
+        )
+    }
+    found = [
+        Edge(
+            result.columns[i],
+            result.columns[j],
+            float(result.edge_probabilities[i, j]),
+            float(result.edge_probabilities[j, i]),
+            frozenset((result.columns[i], result.columns[j])) in left_open,
+        )
+        for i, j in np.argwhere(result.model.topology.adjacency)
+    ]
+    return sorted(found, key=lambda edge: -edge.probability)
+
+
+def regimes(result: FitResult) -> list[Regime]:
+    """The regimes with their sizes, targets and effects; the reference first."""
+    best, topology = result.regimes, result.model.topology
+    counts = np.bincount(best, minlength=result.n_regimes)
+    draws = _medians(result)
+    rows = []
+    for k in range(result.n_regimes):
+        own = result.responsibilities[best == k, k]
+        rows.append(
+            Regime(
+                index=k,
+                name=str(result.regime_names[k]),
+                rows=int(counts[k]),
+                share=float(topology.weights[k]),
+                certainty=float(own.mean()) if own.size else None,
+                effects=tuple(_effect(result, k, int(j), draws) for j in np.flatnonzero(topology.targets[k])),
+            )
+        )
+    return rows
+
+
+def _medians(result: FitResult) -> Array:
+    """Quartiles of every variable in every regime, drawn from the fitted model, ``[n_regimes, 3, d]``."""
+    rng = np.random.default_rng(0)
+    quartiles = [
+        np.quantile(
+            result.preprocessor.inverse(result.model.sample(_DRAWS, k, rng)), (0.25, 0.5, 0.75), axis=0
+        )
+        for k in range(result.n_regimes)
+    ]
+    return np.asarray(quartiles)
+
+
+def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:
+    """Compare a target's median and spread in its regime with the reference."""
+    before, after = quartiles[0, :, j], quartiles[k, :, j]
+    spread, new_spread = before[2] - before[0], after[2] - after[0]
+    shift = after[1] - before[1]
+    ratio = after[1] / before[1] if before[1] > 0 and after[1] > 0 else math.nan
+    if spread > 0 and new_spread < 0.02 * spread:
+        words = "held almost constant"
+    elif abs(shift) < 0.15 * spread:
+        factor = new_spread / spread if spread > 0 else math.nan
+        words = (
+            "rewired: similar median and spread"
+            if not math.isfinite(factor) or 0.8 < factor < 1.25
+            else f"spread {_TIMES} {number(factor)}, similar median"
+        )
+    elif result.preprocessor.transform in ("log", "log1p") and math.isfinite(ratio):
+        words = f"{'raised' if shift > 0 else 'lowered'}, {_TIMES} {number(ratio)}"
+    else:
+        words = f"{'raised' if shift > 0 else 'lowered'} by {number(abs(shift))}"
+    return Effect(
+        name=result.columns[j],
+        words=words,
+        before=number(float(before[1])),
+        after=number(float(after[1])),
+        probability=float(result.target_probabilities[k, j]),
+    )
+
+
+def headline(result: FitResult, rows: list[Regime]) -> list[str]:
+    """The result in a few sentences."""
+    n, d = len(result.responsibilities), len(result.columns)
+    found = edges(result)
+    hidden = [row for row in rows[1:] if row.rows]
+    targets = sorted({effect.name for row in hidden for effect in row.effects}, key=result.columns.index)
+    opening = (
+        f"In {n} rows of {d} variables, latentdo found {_count(len(found), 'direct effect')} and "
+        f"{_count(len(hidden), 'intervention')}."
+    )
+    sentences = [opening]
+    if not hidden:
+        sentences.append("No group of rows behaves as if something had intervened: all follow one mechanism.")
+    elif targets:
+        sentences.append(f"The interventions changed {_listed(targets)}.")
+    if not result.has_observational:
+        sentences.append(
+            "No row counts as free of intervention; the reference is what most regimes share for each variable."
+        )
+    if found:
+        surest = found[0]
+        sentences.append(
+            f"The surest effect is {surest.cause} → {surest.effect} ({percent(surest.probability)})."
+        )
+        doubtful = sum(edge.probability < 0.9 or edge.open_direction for edge in found)
+        if doubtful:
+            sentences.append(
+                f"{_count(doubtful, 'effect')} of the graph should be read as a hint: a probability below 90 %, or a "
+                "direction that these data cannot tell."
+            )
+    return sentences
+
+
+def table(entries: tuple[Mapping[str, Any], ...]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of records that need not have the same keys; the evidence stands last."""
+    keys = list(dict.fromkeys(str(key) for entry in entries for key in entry))
+    keys.sort(key=lambda key: ("evidence" in key, key == "chosen"))
+    return keys, [[_cell(entry.get(key, "")) for key in keys] for entry in entries]
+
+
+def settings(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Configuration as pairs of text."""
+    return [(str(key), _cell(value)) for key, value in values.items()]
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide about numbers."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.1f}" if 1e3 <= abs(value) < 1e9 else number(value)
+    if isinstance(value, str):
+        return value
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = str(value)
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _count(value: int, noun: str) -> str:
+    return f"{'no' if value == 0 else value} {noun}{'' if value == 1 else 's'}"
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more variables"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -74,7 +74,7 @@ class Constraints:
         for i, j in _pairs(required, place, "required"):
             if not allowed[i, j]:
                 raise ValueError(
-                    f"the required edge {columns[i]} -> {columns[j]} is ruled out by forbidden= or tiers=; drop one of them"
+                    f"the required edge {columns[i]} -> {columns[j]} is ruled out by forbidden= or tiers="
                 )
             must[i, j] = True
         cycle = find_cycle(must.astype(np.int8))
@@ -98,7 +98,9 @@ def _pairs(edges: Iterable[Edge] | None, place: dict[str, int], what: str) -> li
             raise ValueError(f"{what}={edge!r} is not a pair (cause, effect) of variable names")
         for name in edge:
             if name not in place:
-                raise ValueError(f"{what} names {name!r}, which is not a variable; they are {', '.join(place)}")
+                raise ValueError(
+                    f"{what} names {name!r}, which is not a variable; they are {', '.join(place)}"
+                )
         if edge[0] == edge[1]:
             raise ValueError(f"{what} has the edge {edge[0]} -> {edge[1]}; a variable cannot cause itself")
         out.append((place[edge[0]], place[edge[1]]))
@@ -112,7 +114,9 @@ def _ranks(tiers: Sequence[Sequence[str]] | None, place: dict[str, int]) -> list
             raise ValueError(f"tiers[{level}]={names!r} must be a list of variable names, not one string")
         for name in names:
             if name not in place:
-                raise ValueError(f"tiers[{level}] names {name!r}, which is not a variable; they are {', '.join(place)}")
+                raise ValueError(
+                    f"tiers[{level}] names {name!r}, which is not a variable; they are {', '.join(place)}"
+                )
             if rank[place[name]] is not None:
                 raise ValueError(f"{name!r} occurs in two tiers")
             rank[place[name]] = level

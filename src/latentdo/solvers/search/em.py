@@ -92,7 +92,7 @@ def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArr
     kept = responsibilities[:, keep]
     total = kept.sum(axis=1, keepdims=True)
     share = kept.sum(axis=0) / kept.sum()
-    return np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)
+    return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share))
 
 
 def refine(

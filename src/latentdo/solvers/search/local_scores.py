@@ -244,7 +244,18 @@ def family_score(  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def family_table(  # type: ignore[no-untyped-def]
-    moments, counts, variable, candidates, fixed, target_cost, imperfect, floor, required, max_parents, edge_prior, shares
+    moments,
+    counts,
+    variable,
+    candidates,
+    fixed,
+    target_cost,
+    imperfect,
+    floor,
+    required,
+    max_parents,
+    edge_prior,
+    shares,
 ):
     """Score of every parent set within ``candidates`` (a bit mask over them), ``[2^c]``.
 

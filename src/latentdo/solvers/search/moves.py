@@ -17,6 +17,12 @@ from latentdo.solvers.search.problem import Problem
 
 TINY = 1e-300
 
+OVERLAP = 0.97
+"""Regimes overlap if rows belong to their likeliest regime with less than this probability on average."""
+
+MAX_TAILS = 30
+"""Variables whose tails are tried in one round."""
+
 
 @dataclass(frozen=True, eq=False)
 class Birth:
@@ -75,7 +81,9 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
                 for n_second in {1, design.shape[1] - 1} if problem.imperfect else {1}:
                     view = design if n_second > 1 else np.ascontiguousarray(design[:, [0, -1]])
                     for second in _guesses(base, part[:, 1 + j]):
-                        value = two_mechanisms(view, 0, n_second, base, weights, second, 25, 0.1, VARIANCE_FLOOR)
+                        value = two_mechanisms(
+                            view, 0, n_second, base, weights, second, 25, 0.1, VARIANCE_FLOOR
+                        )
                         if value > best:
                             best, found = value, second
             if found is not None:
@@ -111,7 +119,9 @@ def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int
         _, scores = choose_all_targets(problem, moments.merged(a, b), state.adjacency, touched)
         both = resp[:, a] + resp[:, b]
         change = float((scores - base)[touched].sum()) + 0.5 * np.log(n)
-        change += _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
+        change += (
+            _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
+        )
         change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
         merges.append((change, a, b))
     return sorted(merges, reverse=True)
@@ -156,17 +166,56 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
     return trial if trial.evidence > state.evidence + 1.0 else None
 
 
-def improve(problem: Problem, state: State, rounds: int = 60) -> State:
-    """Births, merges and graph search in turn, until none of them raises the evidence."""
+def try_tails(problem: Problem, state: State) -> State | None:
+    """Where regimes overlap: let a regime grow from either tail of a variable, and keep the first that pays.
+
+    An intervention on a variable without parents hardly shows in that variable alone; it shows once its rows are
+    *not* explained by the other interventions. So the newcomer gets its target for a while before it has to pay.
+    """
+    certainty = state.responsibilities.max(axis=1).mean()
+    if certainty > OVERLAP:
+        return None
+    source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
+    known = problem.labels >= 0
+    for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
+        rank = np.argsort(np.argsort(problem.z[:, j])) / problem.n_rows
+        for tail in (rank < 0.12, rank > 0.88):
+            rows = np.flatnonzero(tail & ~known)
+            birth = Birth(0.0, source, int(j), rows, np.full(rows.size, 0.8))
+            targets = np.vstack([state.targets, np.eye(problem.n_variables, dtype=np.int8)[j]])
+            targets[-1] |= state.targets[source]
+            grown = refine(
+                problem, birth.apply(state.responsibilities), state.adjacency, iterations=15, targets=targets
+            )
+            if grown.evidence < state.evidence - 3.0 * np.log(problem.n_rows):
+                continue
+            grown = refine(problem, grown.responsibilities, state.adjacency, iterations=40, tolerance=0.02)
+            if grown.n_components > problem.max_regimes:
+                grown = merge_while_better(problem, grown)
+            if grown.evidence > state.evidence + 1.0:
+                return grown
+    return None
+
+
+def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int = 60) -> State:
+    """Births, merges, graph search and (slow, so only on request) tails, until none of them raises the evidence."""
+    if problem.all_labelled:
+        return state
     state = merge_while_better(problem, state)
     for _ in range(rounds):
         births = propose_births(problem, state)
-        distinct = [birth for i, birth in enumerate(births) if birth.component not in {b.component for b in births[:i]}]
+        distinct = [
+            birth
+            for i, birth in enumerate(births)
+            if birth.component not in {b.component for b in births[:i]}
+        ]
         grown = _try_births(problem, state, distinct) if len(distinct) > 1 else None
         for birth in births[:8] if grown is None else ():
             grown = _try_births(problem, state, [birth])
             if grown is not None:
                 break
+        if grown is None and tails:
+            grown = try_tails(problem, state)
         if grown is not None:
             state = merge_while_better(problem, grown)
             continue

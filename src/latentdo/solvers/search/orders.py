@@ -105,9 +105,8 @@ def _score(masks, best):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def search_orders(best, place_of, order, n_shakes, seed):  # type: ignore[no-untyped-def]
+def search_orders(best, place_of, order, n_shakes, rng):  # type: ignore[no-untyped-def]
     """Iterated climbing from ``order``; returns the best order found and its score."""
-    np.random.seed(seed)
     n_variables = order.shape[0]
     masks = _masks(order, place_of)
     _climb(order, masks, best, place_of)
@@ -115,11 +114,11 @@ def search_orders(best, place_of, order, n_shakes, seed):  # type: ignore[no-unt
     for _ in range(n_shakes):
         trial = order.copy()
         # Moving a short random block is enough to leave a local optimum without losing the rest of the order.
-        for _ in range(1 + np.random.randint(3)):
-            source, length = np.random.randint(n_variables), 1 + np.random.randint(3)
+        for _ in range(rng.integers(1, 4)):
+            source, length = rng.integers(0, n_variables), rng.integers(1, 4)
             block = trial[source : source + length].copy()
             rest = np.concatenate((trial[:source], trial[source + length :]))
-            target = np.random.randint(rest.shape[0] + 1)
+            target = rng.integers(0, rest.shape[0] + 1)
             trial = np.concatenate((rest[:target], block, rest[target:]))
         trial_masks = _masks(trial, place_of)
         _climb(trial, trial_masks, best, place_of)
@@ -158,7 +157,9 @@ def best_dag_by_order(
     best, choice = best_within(tables)
     # Minus infinity (required parents missing) would turn differences into NaN: a huge finite cost does not.
     best = np.maximum(best, -1e15)
-    order, score = search_orders(best, place_of, np.array(order, dtype=np.int64), n_shakes, seed)
+    order, score = search_orders(
+        best, place_of, np.array(order, dtype=np.int64), n_shakes, np.random.default_rng(seed)
+    )
     masks = _masks(order, place_of)
     adjacency = np.zeros((n_variables, n_variables), dtype=np.int8)
     for j in range(n_variables):

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from latentdo.model.fitted import Topology
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search.families import FamilyTables
-from latentdo.solvers.search.local_scores import family_score, family_table, gaussian_loglik, regression
+from latentdo.solvers.search.local_scores import (
+    EMPTY,
+    FREE,
+    family_score,
+    family_table,
+    gaussian_loglik,
+    regression,
+)
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
@@ -87,7 +95,7 @@ def choose_all_targets(
 
 
 @njit(cache=True)
-def _fit_mechanism(matrix, count, parents, variable, coefficients):  # type: ignore[no-untyped-def]
+def _fit_mechanism(matrix, parents, variable, coefficients):  # type: ignore[no-untyped-def]
     """Regression of ``variable`` on ``parents`` from one moment matrix; fills ``coefficients``, returns residuals."""
     size = parents.shape[0] + 2
     index = np.empty(size, dtype=np.int64)
@@ -128,19 +136,19 @@ def fit_parameters(
         count = float(counts[shared].sum())
         matrix = moments.matrices[shared].sum(axis=0)
         if count > 2.0 * (parents.size + 2):
-            residual = _fit_mechanism(matrix, count, parents, j, coefficients[j])
+            residual = _fit_mechanism(matrix, parents, j, coefficients[j])
             variances[j] = max(residual / count, VARIANCE_FLOOR)
             cost += 0.5 * (parents.size + 2) * np.log(count)
         cost -= float(problem.penalties.edge_prior[parents, j].sum())
     for m, (k, j) in enumerate(index):
         count, matrix = float(counts[k]), moments.matrices[k]
-        residual = _fit_mechanism(matrix, count, none, j, own_coefficients[m])
+        residual = _fit_mechanism(matrix, none, j, own_coefficients[m])
         half_log = 0.5 * np.log(max(count, 2.0))
         value, n_parameters = gaussian_loglik(residual, count, VARIANCE_FLOOR), 2
         parents = np.flatnonzero(adjacency[:, j])
         if problem.imperfect and parents.size and count > 2.0 * (parents.size + 2):
             trial = np.zeros(d + 1)
-            trial_residual = _fit_mechanism(matrix, count, parents, j, trial)
+            trial_residual = _fit_mechanism(matrix, parents, j, trial)
             trial_value = gaussian_loglik(trial_residual, count, VARIANCE_FLOOR)
             if trial_value - parents.size * half_log > value:
                 own_coefficients[m], residual, n_parameters = trial, trial_residual, parents.size + 2
@@ -149,3 +157,39 @@ def fit_parameters(
     topology = Topology(adjacency, targets, counts / n)
     model = LinearMixture(topology, coefficients, variances, index, own_coefficients, own_variances)
     return model, float(cost)
+
+
+def target_probabilities(
+    problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
+) -> NDArray[np.float64]:
+    """Posterior probability of every target given the graph and the other targets, ``[K, d]``.
+
+    Known targets have probability 0 or 1; a regime without rows keeps the prior's answer, none.
+    """
+    counts = moments.counts
+    known = problem.fixed(len(counts))
+    cost = _costs(problem, None, len(counts))
+    probabilities = targets.astype(np.float64)
+    for j in range(problem.n_variables):
+        parents = np.flatnonzero(adjacency[:, j])
+        for k in np.flatnonzero((known[:, j] == FREE) & (counts > EMPTY)):
+            scores = np.empty(2)
+            for value in (0, 1):
+                fixed = targets[:, j].copy()
+                fixed[k] = value
+                scores[value] = family_score(
+                    moments.matrices,
+                    counts,
+                    j,
+                    parents,
+                    fixed,
+                    cost,
+                    problem.imperfect,
+                    VARIANCE_FLOOR,
+                    False,
+                    fixed == 0,
+                )
+            probabilities[k, j] = expit(scores[1] - scores[0]) if np.isfinite(scores).any() else targets[k, j]
+    if problem.n_labelled == 0:
+        probabilities[0] = 0.0
+    return probabilities

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from latentdo.solvers.search.em import State, refine
+from latentdo.solvers.search.em import State, assign, refine, relearn
 from latentdo.solvers.search.families import FamilyTables, choose_candidates
 from latentdo.solvers.search.minority import minority_table, two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
@@ -121,7 +120,9 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     weights = np.ones(problem.n_rows)
     for start in _tails(problem.z[:, j]).T:
         second = start.copy()
-        value = two_mechanisms(rows, n_first, n_second, np.empty(0), weights, second, 200, 0.01, VARIANCE_FLOOR)
+        value = two_mechanisms(
+            rows, n_first, n_second, np.empty(0), weights, second, 200, 0.01, VARIANCE_FLOOR
+        )
         if value > best:
             best, found = value, second
     return found if found.mean() <= 0.5 else 1.0 - found
@@ -143,12 +144,22 @@ def _patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.flo
     return np.array(patterns[: problem.max_regimes])
 
 
-def clusterings(problem: Problem, n_starts: int, seed: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield named starts, as responsibilities: mixtures, k-means, with more components than will be needed."""
+def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
+    """Responsibilities from a plain clustering ("mixture" or "k-means") with as many components as are allowed."""
     free = max(problem.max_regimes - problem.n_labelled, 1)
-    for start in range(n_starts):
-        n_components = min(free, max(problem.n_rows // 20, 1))
-        if start % 3 == 2:
-            yield f"k-means {start}", with_labels(problem, k_means(problem, n_components, seed + start))
-        else:
-            yield f"mixture {start}", with_labels(problem, gaussian_mixture(problem, n_components, seed + start))
+    n_components = min(free, max(problem.n_rows // 20, 1))
+    make = k_means if name == "k-means" else gaussian_mixture
+    return with_labels(problem, make(problem, n_components, seed))
+
+
+def from_labels(problem: Problem) -> NDArray[np.float64]:
+    """Labelled rows at their labels; the others shared among the labels, for EM to sort out."""
+    counts = np.bincount(problem.labels[problem.labels >= 0], minlength=problem.n_labelled).astype(np.float64)
+    weights = (
+        counts / counts.sum() if counts.sum() > 0 else np.full(problem.n_labelled, 1.0 / problem.n_labelled)
+    )
+    known = problem.take(np.flatnonzero(problem.labels >= 0))
+    if known.n_rows > 5 * problem.n_variables * problem.n_labelled:
+        model = relearn(known, np.eye(problem.n_labelled)[known.labels], rounds=2).model
+        return assign(problem, model)[0]
+    return problem.clamp(np.tile(weights, (problem.n_rows, 1)))

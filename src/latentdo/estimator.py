@@ -1,0 +1,381 @@
+"""LatentInterventionDAG: one table in; graph, regimes, targets and how sure out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from latentdo.data import Dataset, validate_rows
+from latentdo.result import FitResult
+from latentdo.solvers.search.solve import Progress, SearchConfiguration
+from latentdo.solvers.search.solve import solve as solve_by_search
+
+Array = NDArray[np.float64]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "density": ("auto", "linear"),
+    "intervention": ("auto", "perfect", "imperfect"),
+    "solver": ("auto", "search"),
+}
+
+
+class _HiddenParameter:
+    """A constructor argument that is not an attribute, because scikit-learn reads ``transform`` as a method."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        raise AttributeError(f"{self._name} is a constructor argument: see get_params()[{self._name!r}]")
+
+    def __set__(self, instance: object, value: Any) -> None:
+        instance.__dict__[self._name] = value
+
+
+class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Causal graph, hidden interventions and their targets from one table.
+
+    The rows are a mixture of regimes; every regime is the same structural causal model with the mechanisms of a few
+    variables, its *targets*, replaced. Which row belongs to which regime, how many regimes there are and what they
+    target need not be known.
+
+    Parameters
+    ----------
+    density : {"auto", "linear"}
+        Family of the conditional densities. "auto" is linear in this version.
+    intervention : {"auto", "perfect", "imperfect"}
+        Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
+        for every target.
+    solver : {"auto", "search"}
+        How the model is fitted. "auto" is "search" in this version: structural EM.
+    max_regimes : int
+        Largest number of regimes, the reference included. The number itself is found. 1 means that all rows are
+        observational.
+    edge_prior : float or array [d, d], optional
+        Prior log-odds of every edge on top of its parameter cost; None for the default.
+    target_prior : float, optional
+        Prior log-odds of every target on top of its parameter cost; None for the default.
+    forbidden, required : sequence of (cause, effect), optional
+        Edges that must not, or must, be in the graph.
+    tiers : sequence of sequences of names, optional
+        Variables from early to late: nothing later causes anything earlier.
+    max_parents : int, optional
+        Largest number of parents of any variable.
+    observational : hashable
+        Which label is observational, where regimes are given; None if there is none.
+    transform : {"none", "log", "log1p", "rank-gaussian"}
+        Applied to every column before standardising. Read it back with ``get_params()["transform"]``.
+    missing : {"error", "drop"}
+        What to do about rows with missing values.
+    n_init : int
+        Largest number of different starts.
+    random_state : int, RandomState or None
+        Source of randomness. An int makes the fit reproducible.
+    device : str
+        Where tensors live; the search solver uses the CPU.
+    n_jobs : int
+        Starts that run in parallel.
+    verbose : bool
+        Print every step.
+
+    Attributes
+    ----------
+    adjacency_ : DataFrame [d, d]
+        0/1, always a DAG; row causes column.
+    edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
+        Posterior probability of every edge, and of every causal path.
+    ambiguous_edges_ : DataFrame
+        Pairs whose connection or direction the data leave open.
+    regimes_ : ndarray [n]
+        Index of the most probable regime of every row; 0 is the reference.
+    responsibilities_ : ndarray [n, n_regimes_]
+        Posterior probability of every regime.
+    regime_names_, n_regimes_, regime_weights_, has_observational_
+        Names, number and sizes of the regimes, and whether the reference has rows.
+    targets_, target_probabilities_ : DataFrame [n_regimes_, d]
+        What each regime changed, and how sure that is. Row 0 is zero.
+    evidence_ : float
+        Penalised log-likelihood by which fits are compared.
+    converged_ : bool
+    history_ : list of dicts
+        What was done, step by step.
+    result_ : FitResult
+        All of it, frozen.
+
+    Examples
+    --------
+    >>> from latentdo import LatentInterventionDAG, simulate
+    >>> data = simulate(n_variables=3, edges_per_node=1, n_samples=1200, random_state=1)
+    >>> est = LatentInterventionDAG(random_state=0).fit(data.X)
+    >>> bool((est.adjacency_.to_numpy() == data.adjacency.to_numpy()).all())
+    True
+    """
+
+    transform = _HiddenParameter()
+
+    def __init__(
+        self,
+        density: str = "auto",
+        intervention: str = "auto",
+        solver: str = "auto",
+        max_regimes: int = 16,
+        edge_prior: float | ArrayLike | None = None,
+        *,
+        target_prior: float | None = None,
+        forbidden: Sequence[tuple[str, str]] | None = None,
+        required: Sequence[tuple[str, str]] | None = None,
+        tiers: Sequence[Sequence[str]] | None = None,
+        max_parents: int | None = None,
+        observational: Hashable = 0,
+        transform: str = "none",
+        missing: str = "error",
+        n_init: int = 4,
+        random_state: Any = 0,
+        device: str = "cpu",
+        n_jobs: int = 1,
+        verbose: bool = False,
+    ) -> None:
+        self.density = density
+        self.intervention = intervention
+        self.solver = solver
+        self.max_regimes = max_regimes
+        self.edge_prior = edge_prior
+        self.target_prior = target_prior
+        self.forbidden = forbidden
+        self.required = required
+        self.tiers = tiers
+        self.max_parents = max_parents
+        self.observational = observational
+        self.transform = transform
+        self.missing = missing
+        self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
+        """Constructor arguments by name."""
+        return {name: self.__dict__[name] for name in self._get_param_names()}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002  (scikit-learn pipelines pass it)
+        *,
+        regimes: Any = None,
+        targets: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Find graph, regimes and targets.
+
+        Parameters
+        ----------
+        X : table or array [n, d]
+            Rows in the user's units.
+        y
+            Ignored.
+        regimes : sequence of n labels, optional
+            What is known of the regimes; -1, None or NaN where unknown. All known: only targets and graph are found.
+        targets : dict, table or matrix, optional
+            What each regime targets, if that is known too.
+        progress : callable, optional
+            Called with a dict after every step.
+        """
+        self._check_arguments()
+        parameters = self.get_params()
+        dataset = Dataset.from_table(
+            X,
+            regimes=regimes,
+            targets=targets,
+            observational=self.observational,
+            transform=parameters["transform"],
+            missing=parameters["missing"],
+        )
+        if self.max_regimes < dataset.n_regimes:
+            raise ValueError(
+                f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={self.max_regimes}; "
+                "raise max_regimes"
+            )
+        configuration = self._configuration(dataset.n_variables)
+        result = solve_by_search(dataset, configuration, progress or (_print_step if self.verbose else None))
+        self._adopt(replace(result, configuration=_plain(parameters)))
+        if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
+            self.feature_names_in_ = np.array(dataset.columns, dtype=object)
+        if result.status != "converged":
+            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Most probable regime of new rows, ``[n]``."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``."""
+        return self.result_.model.responsibilities(self._standardise(X)[1])
+
+    def score_samples(self, X: Any) -> Array:
+        """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""
+        x, z = self._standardise(X)
+        return np.asarray(self.result_.model.score_samples(z) + self.result_.preprocessor.log_jacobian(x))
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Mean log-density a row in the user's units."""
+        return float(self.score_samples(X).mean())
+
+    def sample(
+        self,
+        n: int = 1,
+        regime: Hashable = 0,
+        do: Mapping[str, float] | None = None,
+        random_state: Any = 0,
+    ) -> pd.DataFrame:
+        """Rows drawn from the fitted model, in the user's units.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        regime : hashable
+            Name (or index) of the regime to draw from; 0 is the reference.
+        do : dict from variable to value, optional
+            Variables set to a constant, on top of the regime.
+        random_state : int, RandomState or None
+            Source of randomness.
+        """
+        check_is_fitted(self, "result_")
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        result = self.result_
+        fixed = {}
+        for name, value in (do or {}).items():
+            if name not in result.columns:
+                raise ValueError(
+                    f"do names {name!r}, which is not a variable; they are {', '.join(result.columns)}"
+                )
+            fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        z = result.model.sample(n, self._regime_index(regime), rng, fixed)
+        return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file (safetensors and JSON, no pickle)."""
+        from latentdo.persistence import save_result
+
+        check_is_fitted(self, "result_")
+        save_result(self.result_, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Restore an estimator that was written by :meth:`save`; nothing in the file is executed."""
+        from latentdo.persistence import load_result
+
+        result = load_result(path)
+        known = {
+            name: value for name, value in result.configuration.items() if name in cls._get_param_names()
+        }
+        estimator = cls(**known)
+        estimator._adopt(result)
+        return estimator
+
+    def _adopt(self, result: FitResult) -> None:
+        """Show a result as attributes."""
+        self.result_ = result
+        self.n_features_in_ = len(result.columns)
+        self.adjacency_ = result.adjacency
+        self.edge_probabilities_ = result.edge_table()
+        self.ancestor_probabilities_ = result.ancestor_table()
+        self.ambiguous_edges_ = result.ambiguous_edges()
+        self.regimes_ = result.regimes
+        self.responsibilities_ = result.responsibilities
+        self.regime_names_ = result.regime_names
+        self.n_regimes_ = result.n_regimes
+        self.regime_weights_ = result.model.topology.weights
+        self.has_observational_ = result.has_observational
+        self.targets_ = result.targets
+        self.target_probabilities_ = result.target_table()
+        self.evidence_ = result.evidence
+        self.converged_ = result.status == "converged"
+        self.history_ = [dict(entry) for entry in result.history]
+
+    def _standardise(self, X: Any) -> tuple[Array, Array]:
+        check_is_fitted(self, "result_")
+        x = validate_rows(X, self.result_.columns, estimator=type(self).__name__)
+        return x, self.result_.preprocessor.forward(x)
+
+    def _regime_index(self, regime: Hashable) -> int:
+        if regime in self.result_.regime_names:
+            return self.result_.regime_names.index(regime)
+        if isinstance(regime, (int, np.integer)) and 0 <= regime < self.n_regimes_:
+            return int(regime)
+        raise ValueError(
+            f"regime {regime!r} does not exist; they are {', '.join(map(str, self.regime_names_))}"
+        )
+
+    def _check_arguments(self) -> None:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
+        for name in ("max_regimes", "n_init"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+
+    def _configuration(self, n_variables: int) -> SearchConfiguration:
+        edge_prior = None
+        if self.edge_prior is not None:
+            edge_prior = np.asarray(self.edge_prior, dtype=np.float64)
+            if edge_prior.ndim and edge_prior.shape != (n_variables, n_variables):
+                raise ValueError(
+                    f"edge_prior has shape {edge_prior.shape}; use a number or a matrix [{n_variables}, {n_variables}]"
+                )
+            if np.isnan(edge_prior).any():
+                raise ValueError("edge_prior contains NaN; use 0 where you have no opinion")
+        return SearchConfiguration(
+            intervention=self.intervention,  # type: ignore[arg-type]
+            max_regimes=int(self.max_regimes),
+            edge_prior=edge_prior,
+            target_prior=self.target_prior,
+            forbidden=self.forbidden,
+            required=self.required,
+            tiers=self.tiers,
+            max_parents=self.max_parents,
+            n_init=int(self.n_init),
+            random_state=int(check_random_state(self.random_state).randint(2**31)),
+            n_jobs=int(self.n_jobs or 1),
+        )
+
+
+def _print_step(entry: Mapping[str, Any]) -> None:
+    print(
+        f"[{entry['seconds']:7.1f} s] {entry['step']:<12} evidence {entry['evidence']:14.1f}   "
+        f"{entry['regimes']:3d} regimes   {entry['edges']:4d} edges",
+        flush=True,
+    )
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as JSON can hold them."""
+    plain = {}
+    for name, value in parameters.items():
+        if isinstance(value, np.ndarray):
+            plain[name] = value.tolist()
+        elif isinstance(value, (np.integer, np.floating)):
+            plain[name] = value.item()
+        elif value is None or isinstance(value, (bool, int, float, str, list, tuple)):
+            plain[name] = value
+        else:
+            plain[name] = None if name == "random_state" else str(value)
+    return plain

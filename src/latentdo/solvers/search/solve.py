@@ -1,0 +1,293 @@
+"""The search solver from end to end: starts, structural EM, moves, the sceptic's check, and how sure it all is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.model.fitted import Topology
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.result import FitResult, Status
+from latentdo.solvers.search import moves, starts
+from latentdo.solvers.search.constraints import Constraints, Edge
+from latentdo.solvers.search.em import State, assign, family_tables, refine, relearn
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.null import NullModel, fit_null
+from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
+from latentdo.solvers.search.penalties import Penalties
+from latentdo.solvers.search.posterior import graph_posterior
+from latentdo.solvers.search.problem import Problem, known_targets
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+ANNEALING = (-40.0, -20.0, -10.0)
+"""Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
+
+AGREEMENT = 0.5
+"""Two starts that end within this many nats of each other have found the same optimum."""
+
+
+@dataclass(frozen=True)
+class SearchConfiguration:
+    """What the user may set about the search; the defaults are those of the estimator.
+
+    Parameters
+    ----------
+    intervention : {"auto", "perfect", "imperfect"}
+        Whether intervened mechanisms may use their parents; "auto" lets the score decide for every target.
+    max_regimes : int
+        Largest number of regimes, the reference included.
+    edge_prior, target_prior
+        Prior log-odds, see :mod:`.penalties`; None means the default.
+    forbidden, required, tiers, max_parents
+        Prior knowledge of the graph, see :class:`.Constraints`.
+    n_init : int
+        Largest number of starts; fewer if two of them agree.
+    search_rows : int
+        Structure is searched on at most this many rows (drawn at random) and refined on all.
+    random_state : int
+        Seed of everything random.
+    n_jobs : int
+        Starts run in parallel on so many processes.
+    """
+
+    intervention: Literal["auto", "perfect", "imperfect"] = "auto"
+    max_regimes: int = 16
+    edge_prior: float | NDArray[np.float64] | None = None
+    target_prior: float | None = None
+    forbidden: Sequence[Edge] | None = None
+    required: Sequence[Edge] | None = None
+    tiers: Sequence[Sequence[str]] | None = None
+    max_parents: int | None = None
+    n_init: int = 4
+    search_rows: int = 20_000
+    random_state: int = 0
+    n_jobs: int = 1
+
+
+class _Journal:
+    """Keeps the history of a fit, and tells whoever listens."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.began = time.perf_counter()
+        self.entries: list[Mapping[str, Any]] = []
+        self._progress = progress
+
+    def note(self, step: str, state: State) -> None:
+        entry = {
+            "step": step,
+            "evidence": state.evidence,
+            "regimes": state.n_components,
+            "edges": int(state.adjacency.sum()),
+            "seconds": time.perf_counter() - self.began,
+        }
+        self.entries.append(entry)
+        if self._progress is not None:
+            self._progress(entry)
+
+
+def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:
+    """Collect what is fixed during the search."""
+    d = dataset.n_variables
+    labels = np.full(dataset.n_rows, -1) if dataset.regimes is None else np.array(dataset.regimes)
+    observational = bool((labels == 0).any())
+    known = known_targets(dataset.targets, dataset.n_regimes, d, observational=observational)
+    constraints = Constraints.build(
+        dataset.columns,
+        forbidden=configuration.forbidden,
+        required=configuration.required,
+        tiers=configuration.tiers,
+        max_parents=configuration.max_parents,
+    )
+    return Problem(
+        design=np.column_stack([np.ones(dataset.n_rows), dataset.z]),
+        labels=labels,
+        known=known,
+        constraints=constraints,
+        penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
+        imperfect=configuration.intervention != "perfect",
+        max_regimes=max(configuration.max_regimes, dataset.n_regimes),
+    )
+
+
+def solve(
+    dataset: Dataset, configuration: SearchConfiguration, progress: Progress | None = None
+) -> FitResult:
+    """Fit the linear model by structural EM.
+
+    Known regimes and targets are held fixed, unknown ones are found; see :class:`Problem`. An interrupt (Ctrl-C)
+    during the search returns the best state so far with status "interrupted".
+    """
+    problem = make_problem(dataset, configuration)
+    journal = _Journal(progress)
+    search = _subsample(problem, configuration)
+    status: Status = "converged"
+    null: NullModel | None = None
+    best: State | None = None
+    if problem.all_labelled or problem.max_regimes == 1:
+        known = (
+            np.ones((search.n_rows, 1))
+            if problem.n_labelled == 0
+            else np.eye(problem.n_labelled)[search.labels]
+        )
+        best = relearn(search, known)
+        journal.note("graph", best)
+    else:
+        try:
+            null = fit_null(search)
+            best = null.state if problem.n_labelled == 0 else None
+            journal.note("one regime", null.state)
+            for step, state in _candidates(search, configuration):
+                journal.note(step, state)
+                if best is None or state.evidence > best.evidence:
+                    best = state
+            assert best is not None
+            best = moves.improve(search, best, tails=True)
+            journal.note("final", best)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            status = "interrupted"
+    evidence = best.evidence
+    if null is not None and problem.n_labelled == 0 and null.evidence >= evidence:
+        best = null.state
+    comparison = _comparison(best, evidence, null)
+    if search is not problem:
+        best = _on_all_rows(problem, best)
+        journal.note("all rows", best)
+    return _result(dataset, problem, configuration, best, journal, status, comparison)
+
+
+def _subsample(problem: Problem, configuration: SearchConfiguration) -> Problem:
+    """At most ``search_rows`` rows, all of them if they are fewer."""
+    limit = max(configuration.search_rows, 300 * problem.max_regimes)
+    if problem.n_rows <= limit:
+        return problem
+    rng = np.random.default_rng(configuration.random_state)
+    return problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
+
+
+def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterator[tuple[str, State]]:
+    """States from different starts, each grown as far as births, merges and graph search take it."""
+    names = [("residual", "mixture", "residual", "k-means")[i % 4] for i in range(configuration.n_init)]
+    seeds = [configuration.random_state + i for i in range(configuration.n_init)]
+    if problem.n_labelled:
+        names.insert(0, "labels")
+        seeds.insert(0, configuration.random_state)
+    if configuration.n_jobs != 1:
+        jobs = (delayed(_from_start)(problem, name, seed) for name, seed in zip(names, seeds, strict=True))
+        yield from zip(names, Parallel(n_jobs=configuration.n_jobs)(jobs), strict=True)
+        return
+    reached: list[float] = []
+    for name, seed in zip(names, seeds, strict=True):
+        state = _from_start(problem, name, seed)
+        yield name, state
+        if any(abs(state.evidence - other) < AGREEMENT for other in reached):
+            return
+        reached.append(state.evidence)
+
+
+def _from_start(problem: Problem, name: str, seed: int) -> State:
+    """Structural EM from one start."""
+    if name == "residual":
+        state = starts.residual(problem, seed)
+        state = relearn(problem, state.responsibilities, adjacency=state.adjacency)
+        return moves.improve(problem, state)
+    responsibilities = (
+        starts.from_labels(problem) if name == "labels" else starts.clustering(problem, name, seed)
+    )
+    adjacency = None
+    for target_prior in ANNEALING:
+        state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
+        responsibilities, adjacency = state.responsibilities, state.adjacency
+    state = relearn(problem, responsibilities, adjacency=adjacency)
+    return moves.improve(problem, state)
+
+
+def _on_all_rows(problem: Problem, state: State) -> State:
+    """Carry a state found on some of the rows to all of them: assign, search the graph once more, settle."""
+    responsibilities, _ = assign(problem, state.model)
+    state = refine(problem, responsibilities, state.adjacency, iterations=5, tolerance=1.0)
+    return relearn(problem, state.responsibilities, adjacency=state.adjacency, rounds=2, tolerance=1.0)
+
+
+def _comparison(best: State, evidence: float, null: NullModel | None) -> tuple[Mapping[str, Any], ...]:
+    if null is None:
+        return ()
+    return (
+        {"model": "hidden interventions", "evidence": evidence, "chosen": best is not null.state},
+        {"model": "one regime, flexible noise", "evidence": null.evidence, "chosen": best is null.state},
+        {"model": "one regime, Gaussian noise", "evidence": null.state.evidence, "chosen": False},
+    )
+
+
+def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDArray[np.int8], list[int]]:
+    """Responsibilities and targets with regime 0 as the reference, and the component behind every regime.
+
+    Labelled components keep their places. Otherwise components without targets become regime 0 (an empty one if there
+    are none) and the others follow by size; -1 marks a regime without a component.
+    """
+    resp, targets = state.responsibilities, state.targets
+    if problem.n_labelled:
+        return resp, targets, list(range(state.n_components))
+    counts = resp.sum(axis=0)
+    plain = np.flatnonzero(targets.sum(axis=1) == 0)
+    others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
+    reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))
+    zero = np.zeros((1, problem.n_variables), dtype=np.int8)
+    places = [int(plain[0]) if plain.size else -1, *others]
+    return np.column_stack([reference, resp[:, others]]), np.vstack([zero, targets[others]]), places
+
+
+def _result(
+    dataset: Dataset,
+    problem: Problem,
+    configuration: SearchConfiguration,
+    state: State,
+    journal: _Journal,
+    status: Status,
+    comparison: tuple[Mapping[str, Any], ...],
+) -> FitResult:
+    responsibilities, targets, _ = _canonical(problem, state)
+    moments = Moments.of(problem.design, responsibilities)
+    # An empty reference must stay free of targets although no row speaks for it.
+    fitted, _ = fit_parameters(problem, moments, state.adjacency, targets)
+    weights = responsibilities.sum(axis=0) / len(responsibilities)
+    model: LinearMixture = replace(fitted, topology=Topology(state.adjacency, targets, weights))
+    tables = family_tables(problem, moments, state.adjacency, targets)
+    posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
+    return FitResult(
+        model=model,
+        columns=dataset.columns,
+        preprocessor=dataset.preprocessor,
+        regime_names=_names(dataset, responsibilities.shape[1]),
+        responsibilities=responsibilities,
+        edge_probabilities=posterior.edges,
+        ancestor_probabilities=posterior.ancestors,
+        target_probabilities=target_probabilities(problem, moments, state.adjacency, targets),
+        evidence=state.evidence,
+        evidence_terms={"log_likelihood": state.loglik, "structure_cost": -state.cost},
+        solver="search",
+        density="linear",
+        intervention=configuration.intervention,
+        status=status,
+        message="" if status == "converged" else "interrupted: the best state so far",
+        history=tuple(journal.entries),
+        comparison=comparison,
+        data_hash=dataset.content_hash(),
+        seconds=time.perf_counter() - journal.began,
+    )
+
+
+def _names(dataset: Dataset, n_regimes: int) -> tuple[Hashable, ...]:
+    """The user's labels, then the numbers of regimes that have none."""
+    labels = list(dataset.regime_labels)
+    fresh = iter(k for k in range(n_regimes + len(labels)) if k not in labels)
+    return tuple(labels) + tuple(next(fresh) for _ in range(n_regimes - len(labels)))

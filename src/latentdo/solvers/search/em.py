@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, choose_candidates
@@ -16,6 +16,9 @@ from latentdo.solvers.search.problem import Problem
 
 BLOCK = 65_536
 """Rows handled at once: memory beyond the responsibilities does not grow with n."""
+
+IMPOSSIBLE = -1e6
+"""Log-density of a row that underflows everywhere: finite, so that fits stay comparable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,33 @@ class State:
         return int(self.responsibilities.shape[1])
 
 
+@njit(cache=True)
+def _normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
+    """Turn ``log p(z, k)`` into responsibilities, in place; returns the log-likelihood."""
+    loglik = 0.0
+    for i in range(joint.shape[0]):
+        high = joint[i].max()
+        if high == -np.inf:
+            # A row that no component can explain in float64 says nothing about them: keep the weights.
+            joint[i] = weights
+            loglik += IMPOSSIBLE
+            continue
+        known = joint[i, labels[i]]
+        total = 0.0
+        for k in range(joint.shape[1]):
+            joint[i, k] = np.exp(joint[i, k] - high)
+            total += joint[i, k]
+        for k in range(joint.shape[1]):
+            joint[i, k] /= total
+        if labels[i] < 0:
+            loglik += high + np.log(total)
+        else:
+            loglik += max(known, IMPOSSIBLE)
+            joint[i] = 0.0
+            joint[i, labels[i]] = 1.0
+    return loglik
+
+
 def assign(problem: Problem, model: LinearMixture) -> tuple[NDArray[np.float64], float]:
     """E-step: exact responsibilities, and the log-likelihood they imply."""
     n = problem.n_rows
@@ -68,16 +98,9 @@ def assign(problem: Problem, model: LinearMixture) -> tuple[NDArray[np.float64],
     for first in range(0, n, BLOCK):
         rows = slice(first, min(first + BLOCK, n))
         joint = model.log_joint(problem.z[rows])
-        labels = problem.labels[rows]
-        total = logsumexp(joint, axis=1)
-        # A row that no component can explain in float64 says nothing about them: keep the weights.
-        lost = ~np.isfinite(total)
-        if lost.any():
-            joint[lost], total[lost] = np.log(np.maximum(model.topology.weights, 1e-300)), -1e300
-        known = labels >= 0
-        loglik += float(np.where(known, joint[np.arange(len(labels)), np.maximum(labels, 0)], total).sum())
-        responsibilities[rows] = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    return problem.clamp(responsibilities), loglik
+        loglik += float(_normalise(joint, problem.labels[rows], model.topology.weights))
+        responsibilities[rows] = joint
+    return responsibilities, loglik
 
 
 def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -106,7 +106,7 @@ def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):
     for k in range(grams.shape[0]):
         count = counts[k]
         if count <= EMPTY:
-            own[k] = -np.inf
+            own[k] = 0.0  # no rows, no say: only a known target gets here, the others share the reference
             continue
         mean = grams[k, 0, size - 1] / count
         residual = max(grams[k, size - 1, size - 1] - count * mean * mean, 0.0)

@@ -11,13 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from latentdo.solvers.search.em import State, relearn
+from latentdo.solvers.search.local_scores import LOG_2PI, regression
 from latentdo.solvers.search.problem import Problem
 
 MAX_NOISE_COMPONENTS = 3
+
+MAX_NOISE_ROWS = 5000
+"""The shape of the noise is learnt from at most this many rows, and its gain scaled to all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,60 +49,92 @@ def fit_null(problem: Problem) -> NullModel:
     evidence, chosen = state.evidence, []
     for j in range(problem.n_variables):
         parents = np.flatnonzero(state.adjacency[:, j])
-        design = np.column_stack([problem.design[:, 0], problem.z[:, parents]])
-        gain, n_components = _noise_gain(problem.z[:, j], design)
+        rows = np.column_stack([problem.design[:, 0], problem.z[:, parents], problem.z[:, j]])
+        gain, n_components = _noise_gain(rows, float(np.sqrt(state.model.variances[j])))
         evidence += gain
         chosen.append(n_components)
     return NullModel(state, evidence, tuple(chosen))
 
 
-def _noise_gain(values: NDArray[np.float64], design: NDArray[np.float64]) -> tuple[float, int]:
+def _noise_gain(rows: NDArray[np.float64], spread: float) -> tuple[float, int]:
     """Rise of the evidence by a mixture as noise, over a single Gaussian; zero if none pays."""
-    n = len(values)
-    plain = _loglik(values, design, 1)
+    n = len(rows)
+    rows = np.ascontiguousarray(rows[:: -(-n // MAX_NOISE_ROWS)])
+    plain = flexible_noise_loglik(rows, np.zeros(1), np.full(1, spread))
     best, chosen = 0.0, 1
     for n_components in range(2, MAX_NOISE_COMPONENTS + 1):
-        gain = _loglik(values, design, n_components) - plain - 1.5 * (n_components - 1) * np.log(n)
+        # Two shapes to start from: components side by side (skewness), or of growing width (heavy tails).
+        side = (np.linspace(-spread, spread, n_components), np.full(n_components, 0.7 * spread))
+        wide = (np.zeros(n_components), np.geomspace(0.6, 2.5, n_components) * spread)
+        loglik = max(flexible_noise_loglik(rows, *shape) for shape in (side, wide))
+        gain = (loglik - plain) * n / len(rows) - 1.5 * (n_components - 1) * np.log(n)
         if gain > best:
             best, chosen = gain, n_components
     return best, chosen
 
 
-def _loglik(
-    values: NDArray[np.float64], design: NDArray[np.float64], n_components: int, steps: int = 100
-) -> float:
-    """Maximised likelihood of a regression whose noise is a Gaussian mixture, by EM with reweighted least squares."""
-    coefficients = np.linalg.lstsq(design, values, rcond=None)[0]
-    residual = values - design @ coefficients
-    spread = max(float(residual.std()), 1e-9)
-    best = -np.inf
-    # Two shapes to start from: components side by side (skewness), or of growing width (heavy tails).
-    for means, scales in (
-        (np.linspace(-1.0, 1.0, n_components) * (n_components > 1), np.full(n_components, 0.7)),
-        (np.zeros(n_components), np.geomspace(0.6, 2.5, n_components) if n_components > 1 else np.ones(1)),
-    ):
-        beta, mean, variance = coefficients.copy(), means * spread, (scales * spread) ** 2
-        weight, before = np.full(n_components, 1.0 / n_components), -np.inf
-        for _ in range(steps):
-            residual = values - design @ beta
-            joint = np.log(weight) - 0.5 * np.log(2 * np.pi * variance)
-            joint = joint - 0.5 * (residual[:, None] - mean) ** 2 / variance
-            total = logsumexp(joint, axis=1)
-            loglik = float(total.sum())
-            if loglik - before < 0.01:
-                break
-            before = loglik
-            posterior = np.exp(joint - total[:, None])
-            precision = posterior / variance
-            weights = precision.sum(axis=1)
-            pulled = values - (precision * mean).sum(axis=1) / weights
-            scaled = design * weights[:, None]
-            beta = np.linalg.lstsq(scaled.T @ design, scaled.T @ pulled, rcond=None)[0]
-            residual = values - design @ beta
-            count = np.maximum(posterior.sum(axis=0), 1e-9)
-            mean = posterior.T @ residual / count
-            variance = np.einsum("nc,nc->c", posterior, (residual[:, None] - mean) ** 2) / count
-            variance = np.maximum(variance, 1e-6 * spread**2)
-            weight = count / len(values)
-        best = max(best, before)
-    return best
+@njit(cache=True)
+def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
+    """Log-likelihood of a regression whose noise is a Gaussian mixture, by EM with reweighted least squares.
+
+    ``rows [n, q]`` holds ones, regressors and, last, the values; ``mean`` and ``scale [c]`` are where the components
+    of the noise start.
+    """
+    n, width = rows.shape
+    last, n_components = width - 1, mean.shape[0]
+    spread = scale.max()
+    mean, variance = mean.copy(), scale**2
+    weight = np.full(n_components, 1.0 / n_components)
+    contrast, factor, gram = np.zeros(width), np.zeros((width, width)), np.empty((width, width))
+    posterior, log_term = np.full((n, n_components), 1.0 / n_components), np.empty(n_components)
+    loglik, before = -np.inf, -np.inf
+    for step in range(200):
+        gram[:] = 0.0
+        for i in range(n):
+            precision, pull = 0.0, 0.0
+            for c in range(n_components):
+                precision += posterior[i, c] / variance[c]
+                pull += posterior[i, c] * mean[c] / variance[c]
+            shifted = rows[i, last] - pull / precision
+            for a in range(last):
+                scaled = precision * rows[i, a]
+                for b in range(a + 1):
+                    gram[a, b] += scaled * rows[i, b]
+                gram[last, a] += scaled * shifted
+            gram[last, last] += precision * shifted * shifted
+        regression(gram, width, factor, contrast)
+        if step > 0:
+            for c in range(n_components):
+                count, first, second = 1e-9, 0.0, 0.0
+                for i in range(n):
+                    residual = rows[i, last]
+                    for a in range(last):
+                        residual += contrast[a] * rows[i, a]
+                    count += posterior[i, c]
+                    first += posterior[i, c] * residual
+                    second += posterior[i, c] * residual * residual
+                mean[c] = first / count
+                variance[c] = max(second / count - mean[c] ** 2, 1e-6 * spread**2)
+                weight[c] = count / n
+        loglik = 0.0
+        for i in range(n):
+            residual = rows[i, last]
+            for a in range(last):
+                residual += contrast[a] * rows[i, a]
+            high = -np.inf
+            for c in range(n_components):
+                log_term[c] = np.log(weight[c]) - 0.5 * (
+                    LOG_2PI + np.log(variance[c]) + (residual - mean[c]) ** 2 / variance[c]
+                )
+                high = max(high, log_term[c])
+            total = 0.0
+            for c in range(n_components):
+                posterior[i, c] = np.exp(log_term[c] - high)
+                total += posterior[i, c]
+            for c in range(n_components):
+                posterior[i, c] /= total
+            loglik += high + np.log(total)
+        if step > 1 and loglik - before < 0.05:
+            break
+        before = loglik
+    return loglik

@@ -98,7 +98,9 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
     d = dataset.n_variables
     labels = np.full(dataset.n_rows, -1) if dataset.regimes is None else np.array(dataset.regimes)
     observational = bool((labels == 0).any())
-    known = known_targets(dataset.targets, dataset.n_regimes, d, observational=observational)
+    # Labels that name no row and come without targets say nothing: the same as no labels at all.
+    n_labelled = 0 if dataset.targets is None and (labels < 0).all() else dataset.n_regimes
+    known = known_targets(dataset.targets, n_labelled, d, observational=observational)
     constraints = Constraints.build(
         dataset.columns,
         forbidden=configuration.forbidden,
@@ -141,9 +143,10 @@ def solve(
         journal.note("graph", best)
     else:
         try:
-            null = fit_null(search)
-            best = null.state if problem.n_labelled == 0 else None
-            journal.note("one regime", null.state)
+            if problem.n_labelled == 0:  # labels already say that there are several regimes
+                null = fit_null(search)
+                best = null.state
+                journal.note("one regime", best)
             for step, state in _candidates(search, configuration):
                 journal.note(step, state)
                 if best is None or state.evidence > best.evidence:
@@ -156,7 +159,7 @@ def solve(
                 raise
             status = "interrupted"
     evidence = best.evidence
-    if null is not None and problem.n_labelled == 0 and null.evidence >= evidence:
+    if null is not None and null.evidence >= evidence:
         best = null.state
     comparison = _comparison(best, evidence, null)
     if search is not problem:
@@ -231,12 +234,18 @@ def _comparison(best: State, evidence: float, null: NullModel | None) -> tuple[M
 def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDArray[np.int8], list[int]]:
     """Responsibilities and targets with regime 0 as the reference, and the component behind every regime.
 
-    Labelled components keep their places. Otherwise components without targets become regime 0 (an empty one if there
-    are none) and the others follow by size; -1 marks a regime without a component.
+    Labelled components keep their places, and free ones without targets join regime 0. Without labels, components
+    without targets become regime 0 (an empty one if there are none) and the others follow by size; -1 marks a regime
+    without a component.
     """
     resp, targets = state.responsibilities, state.targets
     if problem.n_labelled:
-        return resp, targets, list(range(state.n_components))
+        free = np.arange(state.n_components) >= problem.n_labelled
+        plain = np.flatnonzero(free & (targets.sum(axis=1) == 0))
+        kept = np.setdiff1d(np.arange(state.n_components), plain)
+        joined = resp[:, kept]
+        joined[:, 0] += resp[:, plain].sum(axis=1)
+        return joined, targets[kept], kept.tolist()
     counts = resp.sum(axis=0)
     plain = np.flatnonzero(targets.sum(axis=1) == 0)
     others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]

@@ -1,0 +1,126 @@
+"""Grids of cells: run in parallel, store each finished cell as one row, continue where a run stopped."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+import latentdo
+
+RESULTS = Path(__file__).parent / "results"
+Cell = Mapping[str, Any]
+
+
+def cell_key(cell: Cell) -> str:
+    """Short hash of a cell's configuration: the identity under which it is stored."""
+    return hashlib.sha256(json.dumps(dict(cell), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def run(
+    name: str,
+    cells: Iterable[Cell],
+    function: Callable[..., Mapping[str, Any]],
+    *,
+    n_jobs: int = 2,
+    store: Path | None = None,
+) -> pd.DataFrame:
+    """Run ``function(**cell)`` for every cell that is not stored yet; returns one row a cell of this grid.
+
+    Rows are appended as they finish, so an interrupted run loses only the cells in flight.
+    """
+    cells = list(cells)
+    path = (store or RESULTS) / f"{name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = pd.read_csv(path, dtype={"key": str}) if path.exists() else pd.DataFrame({"key": []})
+    todo = [cell for cell in cells if cell_key(cell) not in set(done["key"])]
+    print(f"{name}: {len(cells)} cells, {len(todo)} to run on {n_jobs} processes", flush=True)
+    began = time.perf_counter()
+    jobs = (joblib.delayed(_run_cell)(function, cell) for cell in todo)
+    rows = []
+    for count, row in enumerate(joblib.Parallel(n_jobs=n_jobs, return_as="generator")(jobs), start=1):
+        rows.append(row)
+        _append(path, row)
+        left = (time.perf_counter() - began) / count * (len(todo) - count)
+        print(f"  {count}/{len(todo)}  {left:6.0f} s left  {_brief(row)}", flush=True)
+    wanted = {cell_key(cell) for cell in cells}
+    stored = pd.read_csv(path, dtype={"key": str})
+    return stored[stored["key"].isin(wanted)].drop_duplicates("key", keep="last")
+
+
+def _run_cell(function: Callable[..., Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    began = time.perf_counter()
+    outcome = function(**cell)
+    stamp = {"seconds": round(time.perf_counter() - began, 2), "version": latentdo.__version__}
+    return {"key": cell_key(cell), **cell, **outcome, **stamp}
+
+
+def _append(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a row; a new column (a newer version of the experiment) rewrites the file with it."""
+    if path.exists():
+        with path.open(newline="") as file:
+            header = next(csv.reader(file))
+        if set(row) - set(header):
+            pd.concat([pd.read_csv(path), pd.DataFrame([row])]).to_csv(path, index=False)
+            return
+    else:
+        header = list(row)
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, header)
+        if file.tell() == 0:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def _brief(row: Mapping[str, Any]) -> str:
+    return "  ".join(f"{name}={_short(value)}" for name, value in row.items() if name not in {"key", "version"})
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def mean_and_error(values: pd.Series) -> str:
+    """``mean ± standard error`` for tables."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return f"{values.mean():.2f} ± {error:.2f}"
+
+
+def machine() -> str:
+    """One line on where figures come from."""
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def arguments(description: str | None, **options: Any) -> argparse.Namespace:
+    """Flags that every experiment shares, and its own with their defaults."""
+    parser = argparse.ArgumentParser(description=(description or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--smoke", action="store_true", help="a tiny version that only shows that it runs")
+    parser.add_argument("--seeds", default=None, help="range of seeds, for example 0:10")
+    parser.add_argument("--n-jobs", type=int, default=2)
+    parser.add_argument("--store", type=Path, default=None, help="folder of the results")
+    for name, default in options.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", default=default, type=type(default))
+    return parser.parse_args()
+
+
+def seeds_of(text: str | None, default: Iterable[int]) -> list[int]:
+    """``"0:10,100:130"`` as a list of numbers."""
+    if text is None:
+        return list(default)
+    out: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition(":")
+        out += range(int(first), int(last)) if last else [int(first)]
+    return out

@@ -57,7 +57,8 @@ def write_outputs(
         Replace an existing folder of results once the new one is complete. A folder that holds anything latentdo
         did not write is refused all the same.
     X : DataFrame [n, d], optional
-        The rows that were fitted; adds scatter plots to the report.
+        The rows that were fitted; adds scatter plots to the report, and its index numbers the rows of
+        ``regimes.csv`` (rows that were dropped on reading leave gaps there).
 
     Returns
     -------
@@ -75,7 +76,8 @@ def write_outputs(
         _csv(result.adjacency.rename_axis("cause"), folder / "adjacency.csv")
         _csv(result.edge_table().rename_axis("cause"), folder / "edge_probabilities.csv")
         _csv(result.targets.rename_axis("regime"), folder / "targets.csv")
-        _csv(result.regime_table(), folder / "regimes.csv", index=False)
+        regimes = result.regime_table()
+        _csv(regimes if X is None else regimes.assign(row=X.index), folder / "regimes.csv", index=False)
         save_result(result, folder / "model.safetensors")
         (folder / "graph.graphml").write_text(_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write

@@ -71,6 +71,7 @@ def render_report(
         style=Markup(style),  # ours alone: nothing of the user's enters the style sheet
         result=result,
         headline=content.headline(result, rows),
+        cautions=content.cautions(result),
         regimes=rows,
         edges=edges,
         graph=graph,
@@ -83,6 +84,7 @@ def render_report(
         configuration=content.settings(result.configuration),
         versions=dict(installed_versions() if versions is None else versions),
         citation=content.CITATION,
+        chance=content.chance,
         percent=content.percent,
         number=content.number,
         palette=drawings.palette_class,

@@ -20,6 +20,8 @@ __all__ = [
     "Edge",
     "Effect",
     "Regime",
+    "cautions",
+    "chance",
     "edges",
     "headline",
     "installed_versions",
@@ -57,6 +59,7 @@ class Effect:
 
     name: str
     words: str
+    short: str
     before: str
     after: str
     probability: float
@@ -92,18 +95,27 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A probability that never claims certainty by rounding.
+    """A share of the whole.
 
     Examples
     --------
-    >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0)
+    >>> percent(0.5), percent(0.999), percent(0.0001), percent(1.0)
     ('50 %', '> 99 %', '< 1 %', '100 %')
     """
-    if 0.99 < value < 1.0:
+    return chance(value) if 0.0 < value < 1.0 else f"{round(100 * value)} %"
+
+
+def chance(value: float) -> str:
+    """A probability that never claims certainty, which only rounding could suggest.
+
+    Examples
+    --------
+    >>> chance(0.5), chance(1.0), chance(0.0)
+    ('50 %', '> 99 %', '< 1 %')
+    """
+    if value > 0.99:
         return "> 99 %"
-    if 0.0 < value < 0.01:
-        return "< 1 %"
-    return f"{round(100 * value)} %"
+    return "< 1 %" if value < 0.01 else f"{round(100 * value)} %"
 
 
 def edges(result: FitResult) -> list[Edge]:
@@ -167,22 +179,24 @@ def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:
     spread, new_spread = before[2] - before[0], after[2] - after[0]
     shift = after[1] - before[1]
     ratio = after[1] / before[1] if before[1] > 0 and after[1] > 0 else math.nan
-    if spread > 0 and new_spread < 0.02 * spread:
-        words = "held almost constant"
+    verb = "raised" if shift > 0 else "lowered"
+    factor = new_spread / spread if spread > 0 else math.nan
+    if factor < 0.02:
+        words, short = "held almost constant", "fixed"
     elif abs(shift) < 0.15 * spread:
-        factor = new_spread / spread if spread > 0 else math.nan
-        words = (
-            "rewired: similar median and spread"
-            if not math.isfinite(factor) or 0.8 < factor < 1.25
-            else f"spread {_TIMES} {number(factor)}, similar median"
-        )
+        if 0.8 < factor < 1.25:
+            words, short = "rewired, similar range", "rewired"
+        else:
+            short = f"spread {_TIMES}{number(factor)}"
+            words = f"spread {_TIMES} {number(factor)}, similar median"
     elif result.preprocessor.transform in ("log", "log1p") and math.isfinite(ratio):
-        words = f"{'raised' if shift > 0 else 'lowered'}, {_TIMES} {number(ratio)}"
+        words, short = f"{verb}, {_TIMES} {number(ratio)}", f"{_TIMES}{number(ratio)}"
     else:
-        words = f"{'raised' if shift > 0 else 'lowered'} by {number(abs(shift))}"
+        words, short = f"{verb} by {number(abs(shift))}", f"{'+' if shift > 0 else ''}{number(shift)}"
     return Effect(
         name=result.columns[j],
         words=words,
+        short=short,
         before=number(float(before[1])),
         after=number(float(after[1])),
         probability=float(result.target_probabilities[k, j]),
@@ -211,7 +225,7 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
     if found:
         surest = found[0]
         sentences.append(
-            f"The surest effect is {surest.cause} → {surest.effect} ({percent(surest.probability)})."
+            f"The surest effect is {surest.cause} → {surest.effect} ({chance(surest.probability)})."
         )
         doubtful = sum(edge.probability < 0.9 or edge.open_direction for edge in found)
         if doubtful:
@@ -222,16 +236,33 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
     return sentences
 
 
+def cautions(result: FitResult) -> list[str]:
+    """What a reader should know before trusting the result."""
+    found = []
+    if result.status != "converged":
+        found.append(f"The fit is {result.status}{f': {result.message}' if result.message else ''}.")
+    found += result.warnings
+    targets, weights = result.model.topology.targets, result.model.topology.weights
+    broad = int(((targets.mean(axis=1) > 0.5) & (weights > 0)).sum())
+    if len(result.columns) > 3 and broad:
+        subject = "One regime changes" if broad == 1 else f"{broad} regimes change"
+        found.append(
+            f"{subject} more than half of the variables: this looks less like an intervention than like another "
+            "population, or like data that the chosen density does not describe."
+        )
+    return found
+
+
 def table(entries: tuple[Mapping[str, Any], ...]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of records that need not have the same keys; the evidence stands last."""
-    keys = list(dict.fromkeys(str(key) for entry in entries for key in entry))
-    keys.sort(key=lambda key: ("evidence" in key, key == "chosen"))
+    """Header and rows of records that need not have the same keys; what was chosen and its evidence stand last."""
+    keys = sorted({str(key) for entry in entries for key in entry})
+    keys.sort(key=lambda key: (key == "chosen", "evidence" in key, key not in ("model", "density")))
     return keys, [[_cell(entry.get(key, "")) for key in keys] for entry in entries]
 
 
 def settings(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Configuration as pairs of text."""
-    return [(str(key), _cell(value)) for key, value in values.items()]
+    """Configuration as pairs of text, by name (a saved file does not keep the order)."""
+    return sorted((str(key), _cell(value)) for key, value in values.items())
 
 
 def installed_versions() -> dict[str, str]:

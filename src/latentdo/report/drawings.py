@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from latentdo.layout import layered_layout
 from latentdo.model.fitted import Array
-from latentdo.report.content import Edge, number, percent
+from latentdo.report.content import Edge, chance, number
 from latentdo.result import FitResult
 
 __all__ = ["evidence_chart", "graph", "matrix", "palette_class", "scatter"]
@@ -109,7 +109,7 @@ def matrix(result: FitResult) -> tuple[Markup, float]:
                 _px(cell - 2),
                 _px(cell - 2),
                 probability,
-                f"{result.columns[i]} → {result.columns[j]}: {percent(probability)}",
+                f"{result.columns[i]} → {result.columns[j]}: {chance(probability)}",
             )
         )
     width = pad + size + _MARGIN + 0.5 * pad
@@ -232,7 +232,7 @@ def _edge(
         bend = (by - ay) / 2
         d += f"C{_px(ax)} {_px(ay + bend)} {_px(bx)} {_px(by - bend)} {_px(bx)} {_px(by)}"
     doubtful = " open" if (cause, effect) in left_open else ""
-    title = f"{cause} → {effect}: {percent(probability)}" + (
+    title = f"{cause} → {effect}: {chance(probability)}" + (
         "; these data cannot tell the direction" if doubtful else ""
     )
     half = head * 0.42

@@ -1,0 +1,167 @@
+"""What the command line says, and where: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from latentdo.report.content import Effect
+    from latentdo.result import FitResult
+
+__all__ = [
+    "complain",
+    "console",
+    "plain_warnings",
+    "print_json",
+    "print_result",
+    "print_table",
+    "progress",
+    "say",
+]
+
+_MOST_EDGES = 60
+_MOST_TARGETS = 8
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that prints text as it is: names from a file are neither markup nor emoji."""
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def printable(text: object) -> str:
+    """Text without control characters, which could rewrite the screen."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
+
+
+def say(text: str) -> None:
+    """Print on standard output, wrapped on a terminal."""
+    console().print(
+        "\n".join(printable(line) for line in text.split("\n")), soft_wrap=not sys.stdout.isatty()
+    )
+
+
+def complain(text: str) -> None:
+    """Print on standard error."""
+    console(stderr=True).print("\n".join(printable(line) for line in text.split("\n")), soft_wrap=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print standard JSON on standard output, and nothing else."""
+    from latentdo.outputs import json_text
+
+    sys.stdout.write(json_text(content))
+
+
+def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> None:
+    """Print records with the same keys as a table."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for key, value in rows[0].items():
+        table.add_column(key, justify="left" if isinstance(value, str) else "right")
+    for row in rows:
+        table.add_row(*(f"{v:.2f}" if isinstance(v, float) else printable(v) for v in row.values()))
+    console().print(table)
+
+
+def print_result(result: FitResult) -> None:
+    """Print graph and regimes."""
+    from latentdo.report.content import cautions, chance, edges, percent, regimes
+
+    found = edges(result)
+    say(f"Graph: {len(found)} edges, the surest first")
+    shown = [
+        {
+            "cause": edge.cause,
+            "": "->",
+            "effect": edge.effect,
+            "probability": chance(edge.probability),
+            "direction": "open" if edge.open_direction else "",
+        }
+        for edge in found[:_MOST_EDGES]
+    ]
+    if shown:
+        print_table(shown)
+    if len(found) > _MOST_EDGES:
+        say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
+    rows = regimes(result)
+    say(f"\nRegimes: {len(rows)}, the reference included")
+    print_table(
+        [
+            {
+                "regime": row.name + (" (reference)" if row.index == 0 else ""),
+                "rows": row.rows,
+                "share": percent(row.share),
+                "targets": _targets(row.effects),
+            }
+            for row in rows
+        ]
+    )
+    for caution in cautions(result):
+        complain(f"warning: {caution}")
+
+
+def _targets(effects: Sequence[Effect]) -> str:
+    """Targets in a few words; probabilities only where there is doubt."""
+    from latentdo.report.content import chance
+
+    words = [
+        f"{e.name} {e.short}" + (f" ({chance(e.probability)})" if e.probability < 0.99 else "")
+        for e in effects[:_MOST_TARGETS]
+    ]
+    if len(effects) > _MOST_TARGETS:
+        words.append(f"and {len(effects) - _MOST_TARGETS} more")
+    return ", ".join(words) or "-"
+
+
+@contextmanager
+def progress(text: str) -> Iterator[Callable[[Mapping[str, Any]], None] | None]:
+    """Show time, evidence, regimes and edges so far on a terminal; otherwise stay silent.
+
+    Yields
+    ------
+    callable or None
+        What the estimator calls after every step.
+    """
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    start = time.perf_counter()
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task(text, total=None)
+
+        def step(entry: Mapping[str, Any]) -> None:
+            known = [
+                f"{key} {value:,.0f}"
+                for key in ("evidence", "regimes", "edges")
+                if isinstance(value := entry.get(key), int | float)
+            ]
+            bar.update(task, description=printable(f"{text}: {entry.get('step', '')}  {'  '.join(known)}"))
+
+        yield step
+    screen.print(f"{text}: {time.perf_counter() - start:.1f} s")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show each warning once, as one line on standard error, without the place in the code that raised it."""
+    with warnings.catch_warnings():
+        seen: set[str] = set()
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            text = str(message)
+            if text not in seen:
+                seen.add(text)
+                complain(f"warning: {text}")
+
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,94 @@
+"""Tables that the command line reads back: results, truths and known targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["compare_folders", "find_label", "read_labels", "read_matrix", "read_targets"]
+
+
+def compare_folders(results: Path, truth: Path) -> dict[str, dict[str, Any]]:
+    """Compare what a fit wrote with whatever the truth folder holds; the empty graph stands beside the found one."""
+    from latentdo import metrics
+
+    found = read_matrix(results / "adjacency.csv")
+    scores: dict[str, Any] = {}
+    if (truth / "adjacency.csv").is_file():
+        true = read_matrix(truth / "adjacency.csv")
+        scores["graph"] = metrics.compare_graphs(true, found)
+        scores["empty graph"] = metrics.compare_graphs(true, found * 0)
+        probabilities = read_matrix(results / "edge_probabilities.csv")
+        scores["probabilities"] = {"brier_skill": metrics.brier_skill(true, probabilities)}
+    if (truth / "regimes.csv").is_file():
+        labels = [read_labels(folder / "regimes.csv") for folder in (truth, results)]
+        common = labels[0].index.intersection(labels[1].index)
+        if len(common) == 0:
+            raise ValueError(
+                f"{truth / 'regimes.csv'} and {results / 'regimes.csv'} have no row number in common."
+            )
+        true_regimes, found_regimes = (side.loc[common].tolist() for side in labels)
+        scores["regimes"] = {
+            "rows": len(common),
+            "true_regimes": len(set(true_regimes)),
+            "found_regimes": len(set(found_regimes)),
+            "adjusted_rand_index": metrics.adjusted_rand_index(true_regimes, found_regimes),
+            "normalized_mutual_information": metrics.normalized_mutual_information(
+                true_regimes, found_regimes
+            ),
+        }
+        if (truth / "targets.csv").is_file():
+            true_targets, found_targets = (read_matrix(folder / "targets.csv") for folder in (truth, results))
+            scores["targets"] = metrics.target_scores(
+                true_targets, found_targets, true_regimes, found_regimes
+            ).as_dict()
+    if not scores:
+        raise FileNotFoundError(
+            f"{str(truth)!r} holds neither adjacency.csv nor regimes.csv to compare with."
+        )
+    return scores
+
+
+def find_label(text: str, labels: dict[str, Any], option: str) -> Any:
+    """The label that the text of an option stands for."""
+    if text not in labels:
+        raise ValueError(
+            f"{option} {text!r} does not occur in the regime column; it holds {', '.join(labels) or 'no label'}."
+        )
+    return labels[text]
+
+
+def read_targets(path: Path, labels: dict[str, Any]) -> pd.DataFrame:
+    """A 0/1 table whose index holds the labels of the regime column, with their types."""
+    table = read_matrix(path)
+    return table.set_axis([labels.get(str(label), label) for label in table.index], axis=0)
+
+
+def read_matrix(path: Path) -> pd.DataFrame:
+    """A table of numbers whose first column holds names; names stay the text they are."""
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    table = pd.read_csv(path, converters={0: str}, float_precision="round_trip")
+    table = table.set_index(table.columns[0])
+    text = [str(name) for name in table.columns[[kind.kind not in "biuf" for kind in table.dtypes]]]
+    if text:
+        raise ValueError(f"{str(path)!r} must hold numbers, but these columns do not: {', '.join(text)}.")
+    return table
+
+
+def read_labels(path: Path) -> pd.Series[Any]:
+    """Regime of each row, by row number; labels stay the text they are."""
+    import pandas as pd
+
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    table = pd.read_csv(path, converters={"regime": str})
+    missing = {"row", "regime"} - set(table.columns)
+    if missing:
+        raise ValueError(f"{str(path)!r} lacks the column {' and '.join(sorted(missing))}.")
+    return table.set_index("row")["regime"]

@@ -1,0 +1,323 @@
+import json
+import subprocess
+import sys
+import types
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from latentdo.cli import main
+from latentdo.outputs import FILES, write_outputs
+
+
+@pytest.fixture
+def fake(monkeypatch, make_result):
+    """An estimator that answers at once: the commands are tested here, not the fit."""
+    seen = types.SimpleNamespace(arguments=None, fitted=None, error=None, warn=None)
+
+    class Estimator:
+        def __init__(self, **arguments):
+            seen.arguments = arguments
+
+        def fit(self, X, **known):
+            if seen.error is not None:
+                raise seen.error
+            if seen.warn:
+                for _ in range(2):
+                    warnings.warn(seen.warn, UserWarning, stacklevel=1)
+            seen.fitted = (X, known)
+            self.result_ = make_result(
+                n_variables=X.shape[1],
+                n_samples=len(X),
+                n_regimes=2,
+                columns=[str(name) for name in X.columns],
+                transform=self.transform,
+            ).result
+            return self
+
+        transform = "none"
+
+    module = types.ModuleType("latentdo.estimator")
+    module.LatentInterventionDAG = Estimator
+    monkeypatch.setitem(sys.modules, "latentdo.estimator", module)
+    seen.kind = Estimator
+    return seen
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "data.csv"
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    X.assign(condition=["ctrl", "drug"] * 20).to_csv(path, index=False)
+    return path
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_fit_writes_the_folder_and_says_where(fake, table, tmp_path, capsys):
+    code, out, _ = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+    assert code == 0
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == sorted(FILES)
+    assert "report.html" in out
+    assert "Regimes: 2" in out
+    assert list(fake.fitted[0].columns) == ["a", "b", "c"]
+    assert fake.arguments == {}
+    assert "regimes" not in fake.fitted[1]
+
+
+def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path, capsys):
+    options = (
+        "--max-regimes 5 --density linear --transform log1p --n-init 2 --random-state 7 --edge-prior -1.5"
+    )
+    pairs = "--forbidden a b --forbidden b c --required a c --max-parents 2"
+    code, *_ = run(
+        capsys,
+        "fit",
+        table,
+        "--out",
+        tmp_path / "r",
+        "--columns",
+        "a",
+        "b",
+        "c",
+        *options.split(),
+        *pairs.split(),
+    )
+    assert code == 0
+    assert fake.arguments == {
+        "max_regimes": 5,
+        "density": "linear",
+        "transform": "log1p",
+        "n_init": 2,
+        "random_state": 7,
+        "edge_prior": -1.5,
+        "forbidden": [("a", "b"), ("b", "c")],
+        "required": [("a", "c")],
+        "max_parents": 2,
+    }
+
+
+def test_the_options_are_arguments_of_the_estimator():
+    from latentdo.cli.options import EstimatorOptions
+    from latentdo.estimator import LatentInterventionDAG
+
+    assert set(EstimatorOptions.__dataclass_fields__) <= set(LatentInterventionDAG().get_params())
+
+
+def test_known_regimes_and_targets(fake, table, tmp_path, capsys):
+    targets = tmp_path / "t.csv"
+    targets.write_text("regime,a,b,c\nctrl,0,0,0\ndrug,0,1,0\n")
+    given = ("--regime-column", "condition", "--observational", "ctrl", "--targets", targets)
+    code, *_ = run(capsys, "fit", table, "--out", tmp_path / "r", *given)
+    assert code == 0
+    assert fake.arguments == {"observational": "ctrl"}
+    assert list(fake.fitted[1]["regimes"][:2]) == ["ctrl", "drug"]
+    assert fake.fitted[1]["targets"].loc["drug"].tolist() == [0, 1, 0]
+
+
+def test_numeric_labels_keep_their_type(fake, table, tmp_path, capsys):
+    pd.read_csv(table).assign(condition=[1, 2] * 20).to_csv(table, index=False)
+    code, *_ = run(
+        capsys, "fit", table, "--out", tmp_path / "r", "--regime-column", "condition", "--observational", "1"
+    )
+    assert code == 0
+    assert fake.arguments["observational"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "nowhere.csv", "--out", "{tmp}/r"], "nowhere.csv"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "condition"),
+        (["fit", "{table}", "--out", "{tmp}/r", "--observational", "x"], "need --regime-column"),
+        (
+            ["fit", "{table}", "--out", "{tmp}/r", "--regime-column", "condition", "--observational", "x"],
+            "it holds ctrl, drug",
+        ),
+        (["fit", "{table}", "--out", "{tmp}"], "--overwrite"),
+        (["fit", "{table}", "--out", "{tmp}", "--overwrite"], "not a folder that latentdo wrote"),
+        (["evaluate", "{tmp}", "--truth", "{tmp}"], "adjacency.csv"),
+        (["report", "{tmp}"], "model.safetensors"),
+        (["report", "{table}"], "not a safetensors file"),
+        (["simulate", "--out", "{tmp}/s", "--preset", "nonsense"], "nonsense"),
+        (["simulate", "--out", "{tmp}/s", "--n-samples", "-4"], "n_samples"),
+    ],
+)
+def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, capsys, arguments, message):
+    filled = [argument.format(tmp=tmp_path, table=table) for argument in arguments]
+    code, out, err = run(capsys, *filled)
+    assert code == 1
+    assert err.startswith("error: ")
+    assert message in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert not (tmp_path / "r").exists()
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_taken_folder_is_refused_before_the_fit(fake, table, tmp_path, capsys):
+    fake.error = AssertionError("the fit must not start")
+    code, *_ = run(capsys, "fit", table, "--out", tmp_path)
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["fit"], ["fit", "x", "--out", "y", "--max-regimes", "many"]]
+)
+def test_wrong_usage_is_2(capsys, arguments):
+    code, out, err = run(capsys, *arguments)
+    assert code == 2
+    assert err
+    assert out == ""
+
+
+def test_interrupt_is_130_and_leaves_nothing(fake, table, tmp_path, capsys):
+    fake.error = KeyboardInterrupt()
+    code, _, err = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+    assert code == 130
+    assert "interrupted" in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_warnings_are_plain_lines_on_stderr(fake, table, tmp_path, capsys):
+    fake.warn = "the sea is rough"
+    code, out, err = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+    assert code == 0
+    assert err.count("warning: the sea is rough\n") == 1
+    assert "rough" not in out
+    assert ".py" not in err
+
+
+def test_json_is_all_that_is_on_stdout(fake, table, tmp_path, capsys):
+    code, out, _ = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition", "--json")
+    assert code == 0
+    content = json.loads(out)
+    assert content["variables"] == ["a", "b", "c"]
+    assert content["out"].endswith("r")
+
+
+def test_hostile_column_names_do_no_harm(fake, tmp_path, capsys):
+    names = ["[bold red]x[/]", "\x1b[2J", ":smile:", "<script>alert(1)</script>"]
+    path = tmp_path / "odd.csv"
+    pd.DataFrame(np.random.default_rng(0).normal(size=(30, 4)), columns=names).to_csv(path, index=False)
+    code, out, _ = run(capsys, "fit", path, "--out", tmp_path / "r")
+    assert code == 0
+    assert "\x1b[2J" not in out
+    assert "<script>" not in (tmp_path / "r" / "report.html").read_text("utf-8")
+    found = json.loads((tmp_path / "r" / "result.json").read_text())["variables"]
+    assert found == names
+
+
+def test_rows_that_were_dropped_leave_gaps(fake, tmp_path, capsys):
+    path = tmp_path / "gaps.csv"
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(31, 3)), columns=["a", "b", "c"])
+    X.iloc[4, 1] = np.nan
+    X.to_csv(path, index=False)
+    code, *_ = run(capsys, "fit", path, "--out", tmp_path / "r", "--missing", "drop")
+    assert code == 0
+    rows = pd.read_csv(tmp_path / "r" / "regimes.csv")["row"]
+    assert rows.tolist() == [row for row in range(31) if row != 4]
+
+
+def test_demo_is_honest(fake, tmp_path, capsys):
+    fake.kind.transform = "log"
+    code, out, _ = run(capsys, "demo", "--out", tmp_path / "d", "--max-regimes", "2")
+    assert code == 0
+    assert fake.arguments == {"transform": "log", "max_regimes": 2}
+    assert fake.fitted[0].shape == (7466, 11)
+    assert fake.fitted[1].get("regimes") is None
+    assert "adjusted Rand index" in out
+    assert out.count("empty graph  ") == 3
+    assert "none of which is certain" in out
+    code, out, _ = run(capsys, "demo", "--out", tmp_path / "d", "--overwrite", "--json")
+    content = json.loads(out)
+    assert content["reference_graphs"]["17 edges"]["empty graph"]["SHD"] == 17
+    assert set(content["agreement"]) == {"adjusted_rand_index", "normalized_mutual_information"}
+
+
+def test_simulate_then_evaluate_the_truth(tmp_path, capsys, make_result):
+    arguments = ["simulate", "--out", tmp_path / "s", "--n-variables", "4", "--n-samples", "300"]
+    assert run(capsys, *arguments)[0] == 0
+    names = sorted(path.name for path in (tmp_path / "s").iterdir())
+    assert names == ["adjacency.csv", "data.csv", "regimes.csv", "simulation.json", "targets.csv"]
+    assert json.loads((tmp_path / "s" / "simulation.json").read_text())["arguments"]["n_variables"] == 4
+    assert run(capsys, *arguments)[0] == 1
+    first = (tmp_path / "s" / "data.csv").read_bytes()
+    assert run(capsys, *arguments, "--overwrite")[0] == 0
+    assert (tmp_path / "s" / "data.csv").read_bytes() == first
+
+    write_outputs(make_result(n_variables=4, n_samples=300).result, tmp_path / "r")
+    code, out, _ = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "s", "--json")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["graph"]["shd"] == 0
+    assert scores["empty graph"]["shd"] == scores["graph"]["true_edges"] > 0
+    assert scores["regimes"]["adjusted_rand_index"] > 0.9
+    assert scores["targets"]["f1"] == 1.0
+    assert run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "s")[0] == 0
+
+
+def test_names_that_look_like_numbers_or_nothing_stay_names(tmp_path, capsys, make_result):
+    case = make_result(n_samples=60, columns=["1", "2.0", "NA", "01", "None"])
+    write_outputs(case.result, tmp_path / "r")
+    write_outputs(case.result, tmp_path / "truth")
+    code, out, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "truth", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["graph"]["shd"] == 0
+
+
+def test_report_can_be_written_again(tmp_path, capsys, make_result):
+    case = make_result(n_samples=60)
+    folder = write_outputs(case.result, tmp_path / "r")
+    before = (folder / "report.html").read_bytes()
+    (folder / "report.html").unlink()
+    assert run(capsys, "report", folder)[0] == 0
+    assert (folder / "report.html").read_bytes() == before
+    case.X.to_csv(tmp_path / "data.csv", index=False)
+    assert (
+        run(capsys, "report", folder, "--data", tmp_path / "data.csv", "--out", tmp_path / "x.html")[0] == 0
+    )
+    assert "The surest effects in your data" in (tmp_path / "x.html").read_text("utf-8")
+
+
+def test_help_names_every_command(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for command in ("demo", "fit", "simulate", "evaluate", "report"):
+        assert command in out
+    assert run(capsys, "--version")[1].strip()[0].isdigit()
+
+
+def test_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "latentdo", "nonsense"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "nonsense" in done.stderr
+
+
+def test_end_to_end_with_the_real_estimator(tmp_path, capsys):
+    assert (
+        run(capsys, "simulate", "--out", tmp_path / "s", "--n-variables", "3", "--n-samples", "600")[0] == 0
+    )
+    data, folder = tmp_path / "s" / "data.csv", tmp_path / "r"
+    code, out, err = run(
+        capsys, "fit", data, "--out", folder, "--max-regimes", "5", "--n-init", "1", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["variables"] == ["X1", "X2", "X3"]
+    code, out, _ = run(capsys, "evaluate", folder, "--truth", tmp_path / "s", "--json")
+    assert code == 0
+    scores = json.loads(out)
+    assert scores["graph"]["shd"] == 0
+    assert scores["regimes"]["adjusted_rand_index"] > 0.8

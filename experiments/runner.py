@@ -85,7 +85,9 @@ def _append(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def _brief(row: Mapping[str, Any]) -> str:
-    return "  ".join(f"{name}={_short(value)}" for name, value in row.items() if name not in {"key", "version"})
+    return "  ".join(
+        f"{name}={_short(value)}" for name, value in row.items() if name not in {"key", "version"}
+    )
 
 
 def _short(value: Any) -> str:

@@ -17,7 +17,7 @@ from latentdo.solvers.search.problem import Problem
 
 TINY = 1e-300
 
-OVERLAP = 0.97
+OVERLAP = 0.9
 """Regimes overlap if rows belong to their likeliest regime with less than this probability on average."""
 
 MAX_TAILS = 30

@@ -71,27 +71,29 @@ def graph(
     hit = set()
     if regime is not None:
         hit = set(np.flatnonzero(result.model.topology.targets[_regime_index(result, regime)]))
-    boxes = []
+    ax.set_xlim(-15, layout.width + 15)
+    ax.set_ylim(layout.height + 35, -35)
+    ax.set_axis_off()
+    points_per_unit = ax.get_window_extent().height * 72.0 / ax.figure.dpi / (layout.height + 70)
+    half_box = 11.0 / points_per_unit  # boxes have the size of their text, whatever the size of the axes
     for j, (name, (x, y)) in enumerate(zip(names, layout.positions, strict=True)):
         colour = regime_colour(_regime_index(result, regime)) if j in hit else _BOX
-        boxes.append(
-            ax.text(
-                x,
-                y,
-                _literal(name),
-                ha="center",
-                va="center",
-                fontsize=9,
-                zorder=3,
-                color="white" if j in hit else _INK,
-                bbox={"boxstyle": "round,pad=0.45", "facecolor": colour, "edgecolor": _INK, "linewidth": 0.7},
-            )
+        ax.text(
+            x,
+            y,
+            _literal(name),
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=3,
+            color="white" if j in hit else _INK,
+            bbox={"boxstyle": "round,pad=0.45", "facecolor": colour, "edgecolor": _INK, "linewidth": 0.7},
         )
     for (i, j), route in layout.routes.items():
         probability = float(result.edge_probabilities[i, j])
         if probability < min_probability:
             continue
-        vertices, codes = _curve(route)
+        vertices, codes = _curve(route, half_box)
         ax.add_patch(
             FancyArrowPatch(
                 path=Path(vertices, codes),
@@ -103,9 +105,6 @@ def graph(
                 zorder=2,
             )
         )
-    ax.set_xlim(-15, layout.width + 15)
-    ax.set_ylim(layout.height + 35, -35)
-    ax.set_axis_off()
     return ax
 
 
@@ -311,12 +310,11 @@ def _literal(text: str) -> str:
 
 
 def _curve(
-    route: tuple[tuple[float, float], ...],
+    route: tuple[tuple[float, float], ...], half: float
 ) -> tuple[list[tuple[float, float]], list[Any]]:
     """A smooth path through the points of a route that leaves and enters the boxes vertically."""
     from matplotlib.path import Path
 
-    half = 17.0
     points = [
         (route[0][0], route[0][1] + half),
         *route[1:-1],

@@ -69,9 +69,12 @@ def _normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
     loglik = 0.0
     for i in range(joint.shape[0]):
         high = joint[i].max()
-        if high == -np.inf:
+        if not np.isfinite(high):
             # A row that no component can explain in float64 says nothing about them: keep the weights.
             joint[i] = weights
+            if labels[i] >= 0:
+                joint[i] = 0.0
+                joint[i, labels[i]] = 1.0
             loglik += IMPOSSIBLE
             continue
         known = joint[i, labels[i]]

@@ -321,3 +321,19 @@ def test_end_to_end_with_the_real_estimator(tmp_path, capsys):
     scores = json.loads(out)
     assert scores["graph"]["shd"] == 0
     assert scores["regimes"]["adjusted_rand_index"] > 0.8
+
+
+def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
+    from latentdo.scm import simulate
+
+    names = ['=1+1,"x"', "<b>\n{{ 1 }}", "NA"]
+    X = simulate(n_variables=3, n_samples=300, random_state=1).X.set_axis(names, axis=1)
+    X.to_csv(tmp_path / "odd.csv", index=False)
+    folder = tmp_path / "r"
+    code, out, err = run(
+        capsys, "fit", tmp_path / "odd.csv", "--out", folder, "--max-regimes", "4", "--n-init", "1", "--json"
+    )
+    assert code == 0, err
+    assert json.loads(out)["variables"] == names
+    assert run(capsys, "report", folder, "--data", tmp_path / "odd.csv")[0] == 0
+    assert run(capsys, "evaluate", folder, "--truth", folder)[0] == 0

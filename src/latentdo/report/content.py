@@ -225,7 +225,8 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
     if found:
         surest = found[0]
         sentences.append(
-            f"The surest effect is {surest.cause} → {surest.effect} ({chance(surest.probability)})."
+            f"The surest effect is {_short(surest.cause)} → {_short(surest.effect)} "
+            f"({chance(surest.probability)})."
         )
         doubtful = sum(edge.probability < 0.9 or edge.open_direction for edge in found)
         if doubtful:
@@ -295,6 +296,11 @@ def _count(value: int, noun: str) -> str:
 
 
 def _listed(names: list[str], most: int = 8) -> str:
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more variables"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    shown = [_short(name) for name in names]
+    if len(shown) > most:
+        return f"{', '.join(shown[:most])} and {len(shown) - most} more variables"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _short(name: str, length: int = 40) -> str:
+    return name if len(name) <= length else name[: length - 1] + "…"

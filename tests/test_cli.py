@@ -337,3 +337,44 @@ def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
     assert json.loads(out)["variables"] == names
     assert run(capsys, "report", folder, "--data", tmp_path / "odd.csv")[0] == 0
     assert run(capsys, "evaluate", folder, "--truth", folder)[0] == 0
+
+
+def test_progress_shows_the_steps_on_a_terminal(monkeypatch, capsys):
+    from latentdo.cli.console import progress
+
+    with progress("Fitting") as step:
+        assert step is None
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress("Fitting") as step:
+        step({"step": "merge \x1b[2J", "evidence": -1234.5, "regimes": 3, "edges": 7, "seconds": 0.1})
+        step({"unknown": "keys are no reason to stop"})
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Fitting" in err
+    assert "\x1b[2J" not in err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("regimes.csv", "row,group\n0,1\n", "lacks the column regime"),
+        ("regimes.csv", "row,regime\n99999,1\n", "no row number in common"),
+        ("adjacency.csv", "cause,X1\nX1,yes\n", "must hold numbers"),
+        ("adjacency.csv", "cause,Y1\nY1,0\n", "names differ"),
+    ],
+)
+def test_a_truth_that_does_not_fit_is_named(tmp_path, capsys, make_result, name, content, message):
+    write_outputs(make_result(n_samples=60).result, tmp_path / "r")
+    (tmp_path / "truth").mkdir()
+    (tmp_path / "truth" / name).write_text(content)
+    code, _, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "truth")
+    assert code == 1
+    assert message in err
+
+
+def test_an_empty_truth_is_refused(tmp_path, capsys, make_result):
+    write_outputs(make_result(n_samples=60).result, tmp_path / "r")
+    code, _, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path)
+    assert code == 1
+    assert "neither adjacency.csv nor regimes.csv" in err

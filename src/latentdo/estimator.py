@@ -223,7 +223,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Array:
         """Posterior probability of every regime for new rows, ``[n, n_regimes_]``."""
-        return self.result_.model.responsibilities(self._standardise(X)[1])
+        _, z = self._standardise(X)
+        return self.result_.model.responsibilities(z)
 
     def score_samples(self, X: Any) -> Array:
         """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""

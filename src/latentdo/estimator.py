@@ -288,6 +288,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         }
         estimator = cls(**known)
         estimator._adopt(result)
+        estimator.feature_names_in_ = np.array(result.columns, dtype=object)
         return estimator
 
     def _adopt(self, result: FitResult) -> None:

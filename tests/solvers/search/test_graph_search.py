@@ -236,6 +236,13 @@ def test_candidates_are_the_strongest_partners_but_never_lose_a_required_one():
     np.testing.assert_array_equal(kept[5], [0, 3])
 
 
+def test_more_required_parents_than_candidates_are_all_kept():
+    names = [f"v{j}" for j in range(8)]
+    constraints = Constraints.build(names, required=[(name, "v7") for name in names[:6]])
+    candidates = choose_candidates(np.eye(8), constraints, 3)
+    assert set(range(6)) <= set(candidates[7])
+
+
 def test_candidates_survive_a_singular_covariance():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 3))

@@ -96,10 +96,11 @@ def choose_candidates(
     """Pick the candidate parents of every variable, ``[d, c]``, padded with -1.
 
     All allowed ones if they are at most ``limit``; otherwise required and current parents first, then those with the
-    largest partial correlation given all other variables: a parent's coefficient does not vanish there.
+    largest partial correlation given all other variables: a parent's coefficient does not vanish there. Required
+    parents are always candidates, even beyond the limit.
     """
     d = len(covariance)
-    limit = min(limit, d - 1)
+    limit = min(max(limit, int(constraints.required.sum(axis=0).max())), d - 1)
     ridge = covariance + 1e-9 * np.trace(covariance) / d * np.eye(d)
     precision = np.linalg.pinv(ridge, hermitian=True)
     scale = np.sqrt(np.maximum(np.diag(precision), 1e-300))

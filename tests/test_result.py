@@ -1,0 +1,190 @@
+"""FitResult: tables, ambiguous edges, exports, and the honest answer where data cannot tell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError, replace
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from latentdo import LatentInterventionDAG
+
+
+@pytest.fixture(scope="module")
+def result(make_result):
+    return make_result(
+        columns=["Raf", "Mek", "Erk", "PKA", "PKC"], regime_names=("none", "a", "b", "c", "d", ("e", 1))
+    ).result
+
+
+def test_tables_carry_names(result):
+    names = ["Raf", "Mek", "Erk", "PKA", "PKC"]
+    for square in (result.adjacency, result.edge_table(), result.ancestor_table()):
+        assert list(square.index) == list(square.columns) == names
+    for wide in (result.targets, result.target_table()):
+        assert list(wide.columns) == names
+        assert list(wide.index) == list(result.regime_names)
+    topology = result.model.topology
+    np.testing.assert_array_equal(result.adjacency, topology.adjacency)
+    np.testing.assert_array_equal(result.targets, topology.targets)
+    np.testing.assert_array_equal(result.edge_table(), result.edge_probabilities)
+    np.testing.assert_array_equal(result.target_table(), result.target_probabilities)
+    assert result.n_regimes == 6
+
+
+def test_regime_table_has_one_row_a_row(result):
+    table = result.regime_table()
+    assert list(table.columns) == ["row", "regime", "probability"]
+    np.testing.assert_array_equal(table["row"], np.arange(len(result.responsibilities)))
+    np.testing.assert_allclose(table["probability"], result.responsibilities.max(axis=1))
+    assert [result.regime_names.index(name) for name in table["regime"]] == result.regimes.tolist()
+    np.testing.assert_array_equal(result.regimes, result.responsibilities.argmax(axis=1))
+
+
+def test_tables_are_copies(result):
+    before = result.adjacency.copy()
+    table = result.adjacency
+    table.iloc[:, :] = 1
+    pd.testing.assert_frame_equal(result.adjacency, before)
+    with pytest.raises(FrozenInstanceError):
+        result.evidence = 0.0
+
+
+def test_has_observational_follows_the_weight(result):
+    assert result.has_observational
+    topology = result.model.topology
+    weights = topology.weights.copy()
+    weights[0] = 0.0
+    without = replace(result, model=replace(result.model, topology=replace(topology, weights=weights)))
+    assert not without.has_observational
+
+
+def _with_edges(result, probabilities):
+    edges = np.zeros((5, 5))
+    for (i, j), value in probabilities.items():
+        edges[i, j] = value
+    return replace(result, edge_probabilities=edges)
+
+
+def test_ambiguous_edges_are_the_uncertain_pairs_least_certain_first(result):
+    """All five variables are targeted in this result, so only probabilities can make a pair ambiguous."""
+    unsure = _with_edges(
+        result,
+        {(0, 1): 0.5, (1, 0): 0.5, (0, 2): 0.93, (1, 2): 0.34, (2, 1): 0.33, (3, 4): 0.96, (2, 4): 0.04},
+    )
+    table = unsure.ambiguous_edges()
+    assert list(zip(table["source"], table["target"], strict=True)) == [
+        ("Mek", "Erk"),
+        ("Raf", "Mek"),
+        ("Raf", "Erk"),
+    ]
+    first = table.iloc[0]
+    assert (first["forward"], first["backward"]) == (0.34, 0.33)
+    assert first["absent"] == pytest.approx(0.33)
+    np.testing.assert_allclose(table[["forward", "backward", "absent"]].sum(axis=1), 1.0)
+    assert not table["undirected"].any()
+    assert len(unsure.ambiguous_edges(low=0.4)) == 2
+
+
+def test_nothing_ambiguous_is_an_empty_table(result):
+    table = _with_edges(result, {}).ambiguous_edges()
+    assert table.empty
+    assert list(table.columns) == ["source", "target", "forward", "backward", "absent", "undirected"]
+
+
+def test_edges_that_no_intervention_orients_are_ambiguous_however_sure_they_look(result):
+    topology = result.model.topology
+    adjacency = np.zeros((5, 5), dtype=np.int8)
+    adjacency[0, 1] = 1
+    lone = replace(topology, adjacency=adjacency, targets=np.zeros((1, 5), dtype=np.int8), weights=np.ones(1))
+    sure = _with_edges(replace(result, model=replace(result.model, topology=lone)), {(0, 1): 1.0})
+    table = sure.ambiguous_edges()
+    assert list(zip(table["source"], table["target"], strict=True)) == [("Raf", "Mek")]
+    assert table["undirected"].all()
+
+
+def test_regimes_without_weight_orient_nothing(result):
+    topology = result.model.topology
+    adjacency = np.zeros((5, 5), dtype=np.int8)
+    adjacency[0, 1] = 1
+    targets = np.array([[0, 0, 0, 0, 0], [0, 1, 0, 0, 0]], dtype=np.int8)
+    for weights, undirected in (([1.0, 0.0], True), ([0.5, 0.5], False)):
+        changed = replace(topology, adjacency=adjacency, targets=targets, weights=np.array(weights))
+        table = _with_edges(
+            replace(result, model=replace(result.model, topology=changed)), {(0, 1): 1.0}
+        ).ambiguous_edges()
+        assert len(table) == undirected
+
+
+def test_networkx_graph_has_names_and_probabilities(result):
+    graph = result.to_networkx()
+    assert isinstance(graph, nx.DiGraph)
+    assert list(graph.nodes) == list(result.columns)
+    assert nx.is_directed_acyclic_graph(graph)
+    expected = {
+        (result.columns[i], result.columns[j]): result.edge_probabilities[i, j]
+        for i, j in np.argwhere(result.model.topology.adjacency)
+    }
+    assert {(a, b): data["probability"] for a, b, data in graph.edges(data=True)} == expected
+
+
+def test_summary_is_json(result):
+    summary = json.loads(json.dumps(result.summary()))
+    assert summary["variables"] == list(result.columns)
+    assert {(edge["from"], edge["to"]) for edge in summary["edges"]} == set(result.to_networkx().edges)
+    assert [regime["name"] for regime in summary["regimes"]][:2] == ["none", "a"]
+    assert sum(regime["weight"] for regime in summary["regimes"]) == pytest.approx(1.0)
+    for k, regime in enumerate(summary["regimes"]):
+        assert regime["targets"] == [
+            name for name, hit in zip(result.columns, result.model.topology.targets[k], strict=True) if hit
+        ]
+    assert summary["evidence"] == result.evidence
+    assert summary["status"] == "converged"
+
+
+def test_summary_survives_labels_that_json_cannot_hold(result):
+    odd = replace(
+        result, regime_names=(0, frozenset({"x"}), pd.Timestamp("2024-01-01"), np.int64(3), 4.5, None)
+    )
+    names = [regime["name"] for regime in json.loads(json.dumps(odd.summary()))["regimes"]]
+    assert names[0] == 0
+    assert "2024" in names[2]
+
+
+def test_with_names(result):
+    other = result.with_names(("v", "w", "x", "y", "z"))
+    assert list(other.adjacency.columns) == ["v", "w", "x", "y", "z"]
+    np.testing.assert_array_equal(other.adjacency, result.adjacency)
+
+
+# A fit's own honesty.
+
+
+def test_a_pair_without_informative_interventions_stays_ambiguous():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=800)
+    pair = pd.DataFrame({"cause": x, "effect": x + rng.normal(size=800)})
+    for est in (LatentInterventionDAG(max_regimes=1).fit(pair), LatentInterventionDAG(n_init=1).fit(pair)):
+        forward = est.edge_probabilities_.loc["cause", "effect"]
+        backward = est.edge_probabilities_.loc["effect", "cause"]
+        assert forward == pytest.approx(0.5, abs=0.01)
+        assert backward == pytest.approx(0.5, abs=0.01)
+        assert list(est.ambiguous_edges_["source"]) == ["cause"]
+        assert est.ambiguous_edges_["undirected"].all()
+
+
+def test_an_intervention_on_the_effect_resolves_it():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=800)
+    y = x + 0.5 * rng.normal(size=800)
+    y[500:] = 3.0 + 0.5 * rng.normal(size=300)
+    est = LatentInterventionDAG().fit(
+        pd.DataFrame({"cause": x, "effect": y}), regimes=np.repeat([0, 1], [500, 300])
+    )
+    assert est.edge_probabilities_.loc["cause", "effect"] > 0.99
+    assert est.ambiguous_edges_.empty
+    np.testing.assert_array_equal(est.targets_, [[0, 0], [0, 1]])
+    assert est.target_probabilities_.iloc[1, 1] > 0.99

@@ -155,6 +155,14 @@ def merge_while_better(problem: Problem, state: State) -> State:
     return state
 
 
+def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
+    """Merge until the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
+    while state.n_components + bool(state.targets.any(axis=1).all()) > max_regimes and state.n_components > 1:
+        _, a, b = propose_merges(problem, state)[0]
+        state = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+    return state
+
+
 def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
     """Apply births (of different components) together, merge if there are too many, and keep what is better."""
     responsibilities = state.responsibilities

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 VARIANCE_FLOOR = 1e-12
 """Smallest noise variance of a standardised variable; the rounding error of its moments is about 1e-15."""
 
+
 @dataclass(frozen=True, eq=False)
 class Penalties:
     """Prior log-odds of edges and targets, checked and spread to matrices.

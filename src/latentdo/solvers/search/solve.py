@@ -143,25 +143,29 @@ def solve(
         journal.note("graph", best)
     else:
         try:
-            if problem.n_labelled == 0:  # labels already say that there are several regimes
-                null = fit_null(search)
-                best = null.state
-                journal.note("one regime", best)
-            for step, state in _candidates(search, configuration):
+            null = (
+                fit_null(search) if problem.n_labelled == 0 else None
+            )  # labels already say there are several
+            for step, state in _candidates(search, configuration, null):
                 journal.note(step, state)
                 if best is None or state.evidence > best.evidence:
                     best = state
             assert best is not None
-            best = moves.improve(search, best, tails=True)
+            null = None if null is None else _sceptic(search, null, best)
+            if null is None or null.evidence < best.evidence:
+                best = moves.improve(search, best, tails=True)
+                null = None if null is None else _sceptic(search, null, best)
             journal.note("final", best)
         except KeyboardInterrupt:
             if best is None:
                 raise
             status = "interrupted"
-    evidence = best.evidence
-    if null is not None and null.evidence >= evidence:
+    if problem.n_labelled == 0:
+        best = moves.fit_into(search, best, problem.max_regimes)
+    found = best
+    if null is not None and null.evidence >= best.evidence:
         best = null.state
-    comparison = _comparison(best, evidence, null)
+    comparison = _comparison(best, found, null)
     if search is not problem:
         best = _on_all_rows(problem, best)
         journal.note("all rows", best)
@@ -177,7 +181,15 @@ def _subsample(problem: Problem, configuration: SearchConfiguration) -> Problem:
     return problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
 
 
-def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterator[tuple[str, State]]:
+def _sceptic(problem: Problem, null: NullModel, state: State) -> NullModel:
+    """The better of two one-regime models: the one at hand, and the one on the graph of ``state``."""
+    other = fit_null(problem, state.adjacency)
+    return other if other.evidence > null.evidence else null
+
+
+def _candidates(
+    problem: Problem, configuration: SearchConfiguration, null: NullModel | None
+) -> Iterator[tuple[str, State]]:
     """States from different starts, each grown as far as births, merges and graph search take it."""
     names = [("residual", "mixture", "residual", "k-means")[i % 4] for i in range(configuration.n_init)]
     seeds = [configuration.random_state + i for i in range(configuration.n_init)]
@@ -195,6 +207,8 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
         if any(abs(state.evidence - other) < AGREEMENT for other in reached):
             return
         reached.append(state.evidence)
+        if null is not None and len(reached) == 2 and _sceptic(problem, null, state).evidence > max(reached):
+            return  # two different starts do not beat one regime: more of them would only fit its noise better
 
 
 def _from_start(problem: Problem, name: str, seed: int) -> State:
@@ -221,11 +235,11 @@ def _on_all_rows(problem: Problem, state: State) -> State:
     return relearn(problem, state.responsibilities, adjacency=state.adjacency, rounds=2, tolerance=1.0)
 
 
-def _comparison(best: State, evidence: float, null: NullModel | None) -> tuple[Mapping[str, Any], ...]:
+def _comparison(best: State, found: State, null: NullModel | None) -> tuple[Mapping[str, Any], ...]:
     if null is None:
         return ()
     return (
-        {"model": "hidden interventions", "evidence": evidence, "chosen": best is not null.state},
+        {"model": "hidden interventions", "evidence": found.evidence, "chosen": best is found},
         {"model": "one regime, flexible noise", "evidence": null.evidence, "chosen": best is null.state},
         {"model": "one regime, Gaussian noise", "evidence": null.state.evidence, "chosen": False},
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +20,9 @@ TINY = 1e-300
 
 OVERLAP = 0.9
 """Regimes overlap if rows belong to their likeliest regime with less than this probability on average."""
+
+PROBE_ROWS = 1500
+"""Rows of a component on which its possible splits are compared."""
 
 MAX_TAILS = 30
 """Variables whose tails are tried in one round."""
@@ -59,36 +63,79 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
     In every component and variable: does part of the rows follow the reference mechanism (or the component's own) and
     the rest another one?
     """
-    z, model, d = problem.z, state.model, problem.n_variables
     worth = 1.5 * np.log(problem.n_rows)
-    reference = np.column_stack([model.reference_log_density(z, j) for j in range(d)])
     births = []
     for k in range(state.n_components):
         rows = np.flatnonzero((state.responsibilities[:, k] > 0.02) & (problem.labels < 0))
         if rows.size < 2 * problem.min_rows:
             continue
-        weights = np.ascontiguousarray(state.responsibilities[rows, k])
-        part = np.ascontiguousarray(problem.design[rows])
-        for j in range(d):
-            bases = [np.ascontiguousarray(reference[rows, j])]
-            if state.targets[k, j]:
-                bases.append(model.variable_log_density(part[:, 1:], j, k))
-            now = float(weights @ bases[-1])
-            parents = np.flatnonzero(state.adjacency[:, j])
-            design = np.column_stack([part[:, 0], part[:, 1 + parents], part[:, 1 + j]])
-            best, found = now + worth, None
-            for base in bases:
-                for n_second in {1, design.shape[1] - 1} if problem.imperfect else {1}:
-                    view = design if n_second > 1 else np.ascontiguousarray(design[:, [0, -1]])
-                    for second in _guesses(base, part[:, 1 + j]):
-                        value = two_mechanisms(
-                            view, 0, n_second, base, weights, second, 25, 0.1, VARIANCE_FLOOR
-                        )
-                        if value > best:
-                            best, found = value, second
-            if found is not None:
-                births.append(Birth(best - now, k, j, rows, found))
+        probe = rows[:: -(-rows.size // PROBE_ROWS)]
+        scale = state.responsibilities[rows, k].sum() / state.responsibilities[probe, k].sum()
+        for j in range(problem.n_variables):
+            split = _best_split(problem, state, k, j, probe)
+            if split is None or split.gain * scale < worth:
+                continue
+            share = split.share if probe.size == rows.size else _extend(problem, split, rows)
+            births.append(Birth(split.gain * scale, k, j, rows, share))
     return sorted(births, key=lambda birth: -birth.gain)
+
+
+_Base = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Log-density of given rows under a mechanism."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The best way to split some rows of a component in two by one variable."""
+
+    gain: float
+    rows: NDArray[np.int64]
+    share: NDArray[np.float64]
+    base: _Base
+    columns: NDArray[np.int64]
+
+
+def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> _Split | None:
+    """Try several guesses for a few steps, and follow the best of them to the end."""
+    model, z = state.model, problem.z[rows]
+    weights = np.ascontiguousarray(state.responsibilities[rows, k])
+    bases: list[_Base] = [lambda at: model.reference_log_density(problem.z[at], j)]
+    if state.targets[k, j]:
+        bases.append(lambda at: model.variable_log_density(problem.z[at], j, k))
+    now = float(weights @ bases[-1](rows))
+    parents = np.flatnonzero(state.adjacency[:, j])
+    shapes = [np.array([0, 1 + j])]
+    if problem.imperfect and parents.size:
+        shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
+    top, best = -np.inf, None
+    for base in bases:
+        density = base(rows)
+        for columns in shapes:
+            view = np.ascontiguousarray(problem.design[rows][:, columns])
+            for guess in _guesses(density, z[:, j]):
+                value = two_mechanisms(
+                    view, 0, columns.size - 1, density, weights, guess, 4, 0.1, VARIANCE_FLOOR
+                )
+                if value > top:
+                    top, best = value, _Split(0.0, rows, guess, base, columns)
+    if best is None:
+        return None
+    view = np.ascontiguousarray(problem.design[rows][:, best.columns])
+    density, share = best.base(rows), best.share.copy()
+    value = two_mechanisms(view, 0, best.columns.size - 1, density, weights, share, 25, 0.1, VARIANCE_FLOOR)
+    return replace(best, gain=float(value) - now, share=share) if value > now else None
+
+
+def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Carry a split found on some rows to all: one more step, started from the nearest probed value of the variable."""
+    known = problem.design[split.rows, split.columns[-1]]
+    order = np.argsort(known)
+    place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
+    share = np.array(split.share[order[place]])
+    view = np.ascontiguousarray(problem.design[rows][:, split.columns])
+    n_second = split.columns.size - 1
+    two_mechanisms(view, 0, n_second, split.base(rows), np.ones(rows.size), share, 10, 0.1, VARIANCE_FLOOR)
+    return share
 
 
 def _guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -174,14 +221,18 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
     return trial if trial.evidence > state.evidence + 1.0 else None
 
 
+def overlapping(state: State) -> bool:
+    """Whether rows belong to their likeliest regime only with some doubt."""
+    return bool(state.responsibilities.max(axis=1).mean() < OVERLAP)
+
+
 def try_tails(problem: Problem, state: State) -> State | None:
     """Where regimes overlap: let a regime grow from either tail of a variable, and keep the first that pays.
 
     An intervention on a variable without parents hardly shows in that variable alone; it shows once its rows are
     *not* explained by the other interventions. So the newcomer gets its target for a while before it has to pay.
     """
-    certainty = state.responsibilities.max(axis=1).mean()
-    if certainty > OVERLAP:
+    if not overlapping(state):
         return None
     source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
     known = problem.labels >= 0

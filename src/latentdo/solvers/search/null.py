@@ -2,8 +2,8 @@ r"""The sceptic's model: one regime, but noise of any shape.
 
 A mixture of regimes also fits heavy tails and skewness. Hidden interventions count as found only if the mixture beats
 linear models with *one* regime, :math:`z_j = b_j^\top z_{pa(j)} + \varepsilon_j`, whose noise is in every variable the
-best of: Gaussian, sinh-arcsinh (Jones and Pewsey, 2009; tails alone, or tails and skewness), Gaussian mixtures of two and
-three components. The graph is the best one-regime graph, or the mixture's own: non-Gaussian noise orients edges too.
+best of: Gaussian, sinh-arcsinh (Jones and Pewsey, 2009; tails alone, or tails and skewness), mixtures of two and three
+Gaussians. The graph is the best one-regime graph, or the mixture's own: non-Gaussian noise orients edges too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from latentdo.solvers.search.problem import Problem
 
 MAX_NOISE_COMPONENTS = 3
 
-MAX_NOISE_ROWS = 5000
+MAX_NOISE_ROWS = 3000
 """The shape of the noise is learnt from at most this many rows, and its gain scaled to all."""
 
 

@@ -143,18 +143,18 @@ def solve(
         journal.note("graph", best)
     else:
         try:
-            null = (
-                fit_null(search) if problem.n_labelled == 0 else None
-            )  # labels already say there are several
-            for step, state in _candidates(search, configuration, null):
+            for step, state in _candidates(search, configuration):
                 journal.note(step, state)
                 if best is None or state.evidence > best.evidence:
                     best = state
             assert best is not None
-            null = None if null is None else _sceptic(search, null, best)
+            if problem.n_labelled == 0:  # labels already say that there are several regimes
+                null = _sceptic(search, best)
             if null is None or null.evidence < best.evidence:
-                best = moves.improve(search, best, tails=True)
-                null = None if null is None else _sceptic(search, null, best)
+                grown = moves.improve(search, best, tails=True)
+                if null is not None and grown is not best:
+                    null = _sceptic(search, grown, null)
+                best = grown
             journal.note("final", best)
         except KeyboardInterrupt:
             if best is None:
@@ -181,15 +181,14 @@ def _subsample(problem: Problem, configuration: SearchConfiguration) -> Problem:
     return problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
 
 
-def _sceptic(problem: Problem, null: NullModel, state: State) -> NullModel:
-    """The better of two one-regime models: the one at hand, and the one on the graph of ``state``."""
+def _sceptic(problem: Problem, state: State, null: NullModel | None = None) -> NullModel:
+    """The best one-regime model: on its own best graph, or on the graph of ``state``."""
+    own = fit_null(problem) if null is None else null
     other = fit_null(problem, state.adjacency)
-    return other if other.evidence > null.evidence else null
+    return other if other.evidence > own.evidence else own
 
 
-def _candidates(
-    problem: Problem, configuration: SearchConfiguration, null: NullModel | None
-) -> Iterator[tuple[str, State]]:
+def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterator[tuple[str, State]]:
     """States from different starts, each grown as far as births, merges and graph search take it."""
     names = [("residual", "mixture", "residual", "k-means")[i % 4] for i in range(configuration.n_init)]
     seeds = [configuration.random_state + i for i in range(configuration.n_init)]
@@ -202,17 +201,18 @@ def _candidates(
         return
     reached: list[float] = []
     for name, seed in zip(names, seeds, strict=True):
-        state = _from_start(problem, name, seed)
+        state = _from_start(problem, name, seed, max(reached, default=-np.inf))
         yield name, state
         if any(abs(state.evidence - other) < AGREEMENT for other in reached):
             return
         reached.append(state.evidence)
-        if null is not None and len(reached) == 2 and _sceptic(problem, null, state).evidence > max(reached):
-            return  # two different starts do not beat one regime: more of them would only fit its noise better
+        doubtful = len(reached) == 2 and not problem.n_labelled and moves.overlapping(state)
+        if doubtful and _sceptic(problem, state).evidence > max(reached):
+            return  # two different starts do not beat one regime: more would only fit its noise better
 
 
-def _from_start(problem: Problem, name: str, seed: int) -> State:
-    """Structural EM from one start."""
+def _from_start(problem: Problem, name: str, seed: int, to_beat: float = -np.inf) -> State:
+    """Structural EM from one start; a clustering of overlapping regimes that is behind already is not grown further."""
     if name == "residual":
         state = starts.residual(problem, seed)
         state = relearn(problem, state.responsibilities, adjacency=state.adjacency)
@@ -225,6 +225,8 @@ def _from_start(problem: Problem, name: str, seed: int) -> State:
         state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
         responsibilities, adjacency = state.responsibilities, state.adjacency
     state = relearn(problem, responsibilities, adjacency=adjacency)
+    if state.evidence < to_beat and moves.overlapping(state):
+        return state
     return moves.improve(problem, state)
 
 

@@ -179,6 +179,16 @@ def test_collinear_parents_are_harmless():
     np.testing.assert_allclose(residual, ((y - design @ expected[0]) ** 2).sum(), rtol=1e-6)
 
 
+def test_nearly_collinear_parents_still_count():
+    """Two parents that differ by a thousandth: their difference carries the effect."""
+    rng = np.random.default_rng(1)
+    a, tiny = rng.normal(size=(2, 400))
+    b = a + 1e-3 * tiny
+    y = 1000.0 * (b - a) + 0.1 * rng.normal(size=400)
+    _, residual = _fit(_gram(np.column_stack([np.ones(400), a, b]), y))
+    assert residual == pytest.approx(0.01 * 400, rel=0.2)
+
+
 def test_perfect_fit_has_no_negative_residual():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(50, 3))

@@ -1,0 +1,92 @@
+"""Starts: rows sum to one, labels are honoured, and the residual start finds regimes without clustering."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from latentdo.scm import simulate
+from latentdo.solvers.search import starts
+from latentdo.solvers.search.local_scores import FREE
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(n_variables=4, edges_per_node=1, n_samples=1000, random_state=21)
+
+
+@pytest.fixture(scope="module")
+def labelled(make_problem, data):
+    """Regimes 0, 1 and 2 have a few labelled rows; 3 and 4 have none."""
+    rng = np.random.default_rng(0)
+    labels = np.where((rng.random(len(data.X)) < 0.2) & (data.regimes < 3), data.regimes, -1)
+    return make_problem(data.X, labels=labels, known=np.full((3, 4), FREE))
+
+
+@pytest.mark.parametrize("name", ["mixture", "k-means"])
+def test_clusterings_are_distributions_over_components(make_problem, labelled, data, name):
+    for problem in (make_problem(data.X, max_regimes=6), labelled):
+        found = starts.clustering(problem, name, seed=0)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
+        assert found.min() >= 0.0
+        assert found.shape[1] >= problem.n_labelled
+        known = problem.labels >= 0
+        np.testing.assert_array_equal(found[known].argmax(axis=1), problem.labels[known])
+
+
+def test_few_rows_get_few_clusters(make_problem):
+    problem = make_problem(np.random.default_rng(0).normal(size=(50, 2)), max_regimes=16)
+    assert starts.clustering(problem, "mixture", 0).shape[1] == 2
+
+
+def test_clusters_go_to_the_label_of_their_labelled_rows(labelled, data):
+    joined = starts.with_labels(
+        labelled, np.eye(5)[(data.regimes + 2) % 5]
+    )  # the truth, numbered differently
+    assert joined.shape[1] == 5
+    np.testing.assert_array_equal(
+        joined[:, :3].argmax(axis=1)[data.regimes < 3], data.regimes[data.regimes < 3]
+    )
+    assert adjusted_rand_score(data.regimes, joined.argmax(axis=1)) == pytest.approx(1.0)
+
+
+def test_labels_alone_assign_most_other_rows(labelled, data):
+    found = starts.from_labels(labelled)
+    assert found.shape[1] == 3
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
+    seen = data.regimes < 3
+    assert (found.argmax(axis=1) == data.regimes)[seen].mean() > 0.9
+
+
+def test_very_few_labels_leave_the_rest_open(make_problem, data):
+    labels = np.full(len(data.X), -1)
+    labels[:6] = [0, 1, 0, 1, 0, 0]
+    problem = make_problem(data.X, labels=labels, known=np.full((2, 4), FREE))
+    found = starts.from_labels(problem)
+    np.testing.assert_allclose(found[6:], np.tile([2 / 3, 1 / 3], (len(data.X) - 6, 1)))
+    np.testing.assert_array_equal(found[:6].argmax(axis=1), labels[:6])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_residual_start_is_near_the_truth(make_problem, seed):
+    data = simulate(n_variables=6, edges_per_node=1, n_samples=2500, random_state=600 + seed)
+    state = starts.residual(make_problem(data.X), seed=0)
+    np.testing.assert_allclose(state.responsibilities.sum(axis=1), 1.0, atol=1e-9)
+    assert adjusted_rand_score(data.regimes, state.responsibilities.argmax(axis=1)) > 0.7
+    assert np.abs(state.adjacency - data.adjacency.to_numpy()).sum() <= 3
+
+
+def test_residual_start_keeps_labels(labelled):
+    state = starts.residual(labelled, seed=0)
+    known = labelled.labels >= 0
+    np.testing.assert_array_equal(state.responsibilities[known].argmax(axis=1), labelled.labels[known])
+
+
+def test_residual_start_respects_constraints(make_problem, data):
+    i, j = np.argwhere(data.adjacency.to_numpy())[0]
+    names = "abcd"
+    problem = make_problem(data.X, forbidden=[(names[i], names[j])], required=[(names[j], names[i])])
+    adjacency = starts.residual(problem, seed=0).adjacency
+    assert adjacency[i, j] == 0
+    assert adjacency[j, i] == 1

@@ -28,7 +28,7 @@ def _observational(kind, seed, n=1000, d=4):
     return x
 
 
-NO_MARGIN = pytest.mark.xfail(reason="5 of 16 Gaussian tables raise a false alarm, by 1 to 8 nats (reported)")
+NO_MARGIN = pytest.mark.xfail(reason="some Gaussian tables raise a false alarm, by 1 to 8 nats (reported)")
 
 
 @pytest.mark.parametrize(

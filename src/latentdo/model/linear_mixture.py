@@ -7,11 +7,32 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array, FittedModel, Topology
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+@njit(cache=True)
+def _add_targets(z, density, reference, index, coefficients, variances):  # type: ignore[no-untyped-def]
+    """Replace the reference terms in ``density [n, n_regimes]`` by the targets' own, in place."""
+    n, d = z.shape
+    used = np.empty(d, dtype=np.int64)
+    for m in range(index.shape[0]):
+        k, j = index[m, 0], index[m, 1]
+        count = 0
+        for i in range(d):
+            if coefficients[m, 1 + i] != 0.0:
+                used[count] = i
+                count += 1
+        constant = -0.5 * (LOG_2PI + np.log(variances[m]))
+        for row in range(n):
+            residual = z[row, j] - coefficients[m, 0]
+            for a in range(count):
+                residual -= coefficients[m, 1 + used[a]] * z[row, used[a]]
+            density[row, k] += constant - 0.5 * residual * residual / variances[m] - reference[row, j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +93,14 @@ class LinearMixture(FittedModel):
         residual = z - z @ self.coefficients[:, 1:].T - self.coefficients[:, 0]
         reference = -0.5 * (LOG_2PI + np.log(self.variances) + residual**2 / self.variances)
         density = np.repeat(reference.sum(axis=1)[:, None], self.topology.n_regimes, axis=1)
-        for k, j in self.target_index:
-            density[:, k] += self.variable_log_density(z, int(j), int(k)) - reference[:, j]
+        _add_targets(
+            np.ascontiguousarray(z),
+            density,
+            reference,
+            self.target_index,
+            self.target_coefficients,
+            self.target_variances,
+        )
         return density
 
     def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:

@@ -11,13 +11,13 @@ from scipy.special import logsumexp
 from latentdo.graphs import all_dags, is_dag, reachability
 from latentdo.solvers.search import posterior
 from latentdo.solvers.search.constraints import Constraints
-from latentdo.solvers.search.families import FamilyTables, choose_candidates
+from latentdo.solvers.search.families import FamilyTables, all_candidates
 from latentdo.solvers.search.posterior import graph_posterior
 
 
 def _tables(rng, d, scale, constraints=None):
     constraints = constraints or Constraints.build([f"v{j}" for j in range(d)])
-    candidates = choose_candidates(np.eye(d), constraints, d - 1)
+    candidates = all_candidates(constraints)
 
     def score(j, own, required):
         masks = np.arange(1 << own.size)

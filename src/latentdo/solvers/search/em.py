@@ -9,9 +9,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.model.linear_mixture import LinearMixture
-from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, choose_candidates
+from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, all_candidates
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, score_families
+from latentdo.solvers.search.parameters import (
+    choose_all_targets,
+    fit_parameters,
+    score_families,
+    screen_parents,
+)
 from latentdo.solvers.search.problem import Problem
 
 BLOCK = 65_536
@@ -156,12 +161,12 @@ def family_tables(
     target_prior: float | None = None,
 ) -> FamilyTables:
     """Score the families that a search should consider: all of them in small problems, else a screened few."""
-    total = moments.matrices.sum(axis=0)
-    n = total[0, 0]
-    mean = total[0, 1:] / n
-    covariance = total[1:, 1:] / n - np.outer(mean, mean)
-    limit = problem.n_variables - 1 if problem.n_variables <= EXACT_LIMIT else MAX_CANDIDATES
-    candidates = choose_candidates(covariance, problem.constraints, limit, adjacency)
+    small = problem.n_variables <= EXACT_LIMIT
+    candidates = (
+        all_candidates(problem.constraints)
+        if small
+        else screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
+    )
     return score_families(problem, moments, candidates, targets, target_prior)
 
 

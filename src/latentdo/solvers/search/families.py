@@ -87,17 +87,22 @@ class FamilyTables:
         return total
 
 
-def choose_candidates(
-    covariance: NDArray[np.float64],
-    constraints: Constraints,
-    limit: int,
-    current: NDArray[np.int8] | None = None,
-) -> NDArray[np.int64]:
-    """Pick the candidate parents of every variable, ``[d, c]``, padded with -1.
+def all_candidates(constraints: Constraints) -> NDArray[np.int64]:
+    """Every allowed parent of every variable, ``[d, d - 1]``, padded with -1."""
+    d = len(constraints.allowed)
+    candidates = np.full((d, max(d - 1, 1)), -1, dtype=np.int64)
+    for j in range(d):
+        allowed = np.flatnonzero(constraints.allowed[:, j])
+        candidates[j, : allowed.size] = allowed
+    return candidates
 
-    All allowed ones if they are at most ``limit``; otherwise required and current parents first, then those with the
-    largest partial correlation given all other variables: a parent's coefficient does not vanish there. Required
-    parents are always candidates, even beyond the limit.
+
+def correlated_candidates(
+    covariance: NDArray[np.float64], constraints: Constraints, limit: int
+) -> NDArray[np.int64]:
+    """The allowed parents with the largest partial correlation given all other variables, ``[d, c]``, padded with -1.
+
+    A rough screen for when nothing is known of the regimes yet. Required parents are always candidates.
     """
     d = len(covariance)
     limit = min(max(limit, int(constraints.required.sum(axis=0).max())), d - 1)
@@ -108,10 +113,7 @@ def choose_candidates(
     candidates = np.full((d, max(limit, 1)), -1, dtype=np.int64)
     for j in range(d):
         allowed = np.flatnonzero(constraints.allowed[:, j])
-        if allowed.size > limit:
-            must = constraints.required[allowed, j] * 4.0
-            if current is not None:
-                must = must + current[allowed, j] * 2.0
-            allowed = np.sort(allowed[np.argsort(-(partial[allowed, j] + must), kind="stable")][:limit])
-        candidates[j, : allowed.size] = allowed
+        rank = partial[allowed, j] + 2.0 * constraints.required[allowed, j]
+        chosen = np.sort(allowed[np.argsort(-rank, kind="stable")][:limit])
+        candidates[j, : chosen.size] = chosen
     return candidates

@@ -25,6 +25,9 @@ LOG_2PI = float(np.log(2.0 * np.pi))
 FREE, REFERENCE, TARGET = -1, 0, 1
 """What is known of a (regime, variable) pair: nothing, that the mechanism is shared, that it is a target."""
 
+SHORT_LIST = 24
+"""Parents that stay in the race after the first round of a greedy selection."""
+
 EMPTY = 1e-9
 """Regimes with fewer (soft) rows than this count as empty."""
 
@@ -282,3 +285,49 @@ def family_table(  # type: ignore[no-untyped-def]
             moments, counts, variable, parents[:size], fixed, target_cost, imperfect, floor, True, chosen
         )
     return table
+
+
+@njit(cache=True)
+def greedy_parents(  # type: ignore[no-untyped-def]
+    moments, counts, variable, allowed, first, limit, fixed, target_cost, imperfect, floor, exhaustive, shares
+):
+    """Up to ``limit`` parents among ``allowed``, added one by one by the score they lead to, after those in ``first``.
+
+    After the first addition only the :data:`SHORT_LIST` most promising stay in the race.
+    """
+    chosen = np.empty(limit, dtype=np.int64)
+    count = first.shape[0]
+    chosen[:count] = first
+    in_race = np.ones(allowed.shape[0], dtype=np.bool_)
+    for a in range(allowed.shape[0]):
+        for b in range(count):
+            in_race[a] &= allowed[a] != chosen[b]
+    scores = np.empty(allowed.shape[0])
+    trial = np.empty(moments.shape[0], dtype=np.bool_)
+    screened = False
+    while count < limit and in_race.any():
+        scores[:] = -np.inf
+        for a in range(allowed.shape[0]):
+            if in_race[a]:
+                chosen[count] = allowed[a]
+                trial[:] = shares
+                scores[a] = family_score(
+                    moments,
+                    counts,
+                    variable,
+                    chosen[: count + 1],
+                    fixed,
+                    target_cost,
+                    imperfect,
+                    floor,
+                    exhaustive,
+                    trial,
+                )
+        best = np.argmax(scores)
+        if not screened and in_race.sum() > SHORT_LIST:
+            in_race &= scores >= np.sort(scores)[-SHORT_LIST]
+            screened = True
+        chosen[count] = allowed[best]
+        in_race[best] = False
+        count += 1
+    return chosen[:count]

@@ -24,6 +24,9 @@ OVERLAP = 0.9
 PROBE_ROWS = 1500
 """Rows of a component on which its possible splits are compared."""
 
+MAX_ROUNDS_AT_LIMIT = 8
+"""Rounds of births with as many components as are allowed."""
+
 MAX_TAILS = 30
 """Variables whose tails are tried in one round."""
 
@@ -186,20 +189,36 @@ def merge(responsibilities: NDArray[np.float64], first: int, second: int) -> NDA
 
 
 def merge_while_better(problem: Problem, state: State) -> State:
-    """Merge components as long as the evidence rises."""
+    """Merge components as long as the evidence rises, or there are too many."""
     while state.n_components > max(problem.n_labelled, 1):
         merges = propose_merges(problem, state)
-        if not merges or (merges[0][0] <= 0 and state.n_components <= problem.max_regimes):
-            return state
-        forced = state.n_components > problem.max_regimes
+        excess = state.n_components - problem.max_regimes
+        if excess > 0:
+            state = _merge_several(problem, state, merges, excess)
+            continue
         for change, a, b in merges[:3]:
-            trial = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
-            if forced or (change > 0 and trial.evidence > state.evidence):
+            trial = (
+                None if change <= 0 else refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+            )
+            if trial is not None and trial.evidence > state.evidence:
                 state = trial
                 break
         else:
             return state
     return state
+
+
+def _merge_several(problem: Problem, state: State, merges: list[tuple[float, int, int]], count: int) -> State:
+    """Merge the ``count`` best disjoint pairs at once."""
+    responsibilities = state.responsibilities.copy()
+    gone: list[int] = []
+    used: set[int] = set()
+    for _, a, b in merges:
+        if len(gone) < count and not used & {a, b}:
+            responsibilities[:, a] += responsibilities[:, b]
+            gone.append(b)
+            used |= {a, b}
+    return refine(problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=5)
 
 
 def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
@@ -226,41 +245,39 @@ def overlapping(state: State) -> bool:
     return bool(state.responsibilities.max(axis=1).mean() < OVERLAP)
 
 
-def try_tails(problem: Problem, state: State) -> State | None:
-    """Where regimes overlap: let a regime grow from either tail of a variable, and keep the first that pays.
+def try_tails(problem: Problem, state: State) -> State:
+    """Where regimes overlap: let a regime grow from either tail of every variable in turn, and keep what pays.
 
     An intervention on a variable without parents hardly shows in that variable alone; it shows once its rows are
     *not* explained by the other interventions. So the newcomer gets its target for a while before it has to pay.
     """
-    if not overlapping(state):
-        return None
-    source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
     known = problem.labels >= 0
     for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
         rank = np.argsort(np.argsort(problem.z[:, j])) / problem.n_rows
         for tail in (rank < 0.12, rank > 0.88):
+            source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
             rows = np.flatnonzero(tail & ~known)
             birth = Birth(0.0, source, int(j), rows, np.full(rows.size, 0.8))
             targets = np.vstack([state.targets, np.eye(problem.n_variables, dtype=np.int8)[j]])
             targets[-1] |= state.targets[source]
-            grown = refine(
-                problem, birth.apply(state.responsibilities), state.adjacency, iterations=15, targets=targets
-            )
-            if grown.evidence < state.evidence - 3.0 * np.log(problem.n_rows):
+            grown = birth.apply(state.responsibilities)
+            trial = refine(problem, grown, state.adjacency, iterations=12, targets=targets)
+            if trial.evidence < state.evidence - 3.0 * np.log(problem.n_rows):
                 continue
-            grown = refine(problem, grown.responsibilities, state.adjacency, iterations=40, tolerance=0.02)
-            if grown.n_components > problem.max_regimes:
-                grown = merge_while_better(problem, grown)
-            if grown.evidence > state.evidence + 1.0:
-                return grown
-    return None
+            trial = refine(problem, trial.responsibilities, state.adjacency, iterations=30, tolerance=0.02)
+            if trial.n_components > problem.max_regimes:
+                trial = merge_while_better(problem, trial)
+            if trial.evidence > state.evidence + 1.0:
+                state = merge_while_better(problem, trial)
+    return state
 
 
-def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int = 60) -> State:
-    """Births, merges, graph search and (slow, so only on request) tails, until none of them raises the evidence."""
+def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int = 25) -> State:
+    """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
     if problem.all_labelled:
         return state
     state = merge_while_better(problem, state)
+    rounds_at_limit = 0
     for _ in range(rounds):
         births = propose_births(problem, state)
         distinct = [
@@ -268,18 +285,26 @@ def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int 
             for i, birth in enumerate(births)
             if birth.component not in {b.component for b in births[:i]}
         ]
-        grown = _try_births(problem, state, distinct) if len(distinct) > 1 else None
-        for birth in births[:8] if grown is None else ():
+        room = problem.max_regimes - state.n_components
+        grown = _try_births(problem, state, distinct[:room]) if min(len(distinct), room) > 1 else None
+        # At the limit every birth costs a merge: look at fewer, and not for ever.
+        full = room <= 0
+        rounds_at_limit += full
+        if rounds_at_limit > MAX_ROUNDS_AT_LIMIT:
+            break
+        for birth in births[: 3 if full else 8] if grown is None else ():
             grown = _try_births(problem, state, [birth])
             if grown is not None:
                 break
-        if grown is None and tails:
-            grown = try_tails(problem, state)
         if grown is not None:
             state = merge_while_better(problem, grown)
             continue
         again = relearn(problem, state.responsibilities, adjacency=state.adjacency)
         if again.evidence < state.evidence + 0.5:
-            return state if state.evidence >= again.evidence else again
+            state = state if state.evidence >= again.evidence else again
+            break
         state = merge_while_better(problem, again)
-    return state
+    if not tails or not overlapping(state):
+        return state
+    grown = try_tails(problem, state)
+    return state if grown is state else improve(problem, grown, rounds=rounds)

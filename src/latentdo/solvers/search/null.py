@@ -21,7 +21,7 @@ from latentdo.solvers.search.problem import Problem
 
 MAX_NOISE_COMPONENTS = 3
 
-MAX_NOISE_ROWS = 3000
+MAX_NOISE_ROWS = 2000
 """The shape of the noise is learnt from at most this many rows, and its gain scaled to all."""
 
 

@@ -16,6 +16,7 @@ from latentdo.solvers.search.local_scores import (
     family_score,
     family_table,
     gaussian_loglik,
+    greedy_parents,
     regression,
 )
 from latentdo.solvers.search.moments import Moments
@@ -60,6 +61,45 @@ def score_families(
         )
 
     return FamilyTables.build(candidates, problem.constraints, score)
+
+
+def screen_parents(
+    problem: Problem,
+    moments: Moments,
+    adjacency: NDArray[np.int8],
+    targets: NDArray[np.int8] | None,
+    limit: int,
+) -> NDArray[np.int64]:
+    """Candidate parents of every variable by greedy forward selection on its local score, ``[d, c]``, padded with -1.
+
+    Correlations of the pooled rows would not do: interventions hide parents there. The score sees regimes and targets.
+    Selection goes on below the best score, because what matters is which parents any good set could contain.
+    """
+    counts, d = moments.counts, problem.n_variables
+    fixed, cost = problem.fixed(len(counts)), _costs(problem, None, len(counts))
+    limit = min(max(limit, int(problem.constraints.required.sum(axis=0).max())), d - 1)
+    candidates = np.full((d, limit), -1, dtype=np.int64)
+    for j in range(d):
+        allowed = np.flatnonzero(problem.constraints.allowed[:, j])
+        must = problem.constraints.required[:, j] | (adjacency[:, j] == 1)
+        first = np.flatnonzero(must & problem.constraints.allowed[:, j])[:limit]
+        shares = np.ones(len(counts), dtype=bool) if targets is None else targets[:, j] == 0
+        chosen = greedy_parents(
+            moments.matrices,
+            counts,
+            j,
+            allowed,
+            first,
+            limit,
+            fixed[:, j],
+            cost,
+            problem.imperfect,
+            VARIANCE_FLOOR,
+            targets is None,
+            shares,
+        )
+        candidates[j, : chosen.size] = np.sort(chosen)
+    return candidates
 
 
 def choose_all_targets(

@@ -30,6 +30,9 @@ Progress = Callable[[Mapping[str, Any]], None]
 ANNEALING = (-40.0, -20.0, -10.0)
 """Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
 
+SCEPTICISM = 2.0
+"""Hidden interventions must beat one regime by this many times log(n) nats, the error that either evidence may have."""
+
 AGREEMENT = 0.5
 """Two starts that end within this many nats of each other have found the same optimum."""
 
@@ -163,7 +166,7 @@ def solve(
     if problem.n_labelled == 0:
         best = moves.fit_into(search, best, problem.max_regimes)
     found = best
-    if null is not None and null.evidence >= best.evidence:
+    if null is not None and null.evidence + SCEPTICISM * np.log(search.n_rows) >= best.evidence:
         best = null.state
     comparison = _comparison(best, found, null)
     if search is not problem:
@@ -224,7 +227,7 @@ def _from_start(problem: Problem, name: str, seed: int, to_beat: float = -np.inf
     for target_prior in ANNEALING:
         state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
         responsibilities, adjacency = state.responsibilities, state.adjacency
-    state = relearn(problem, responsibilities, adjacency=adjacency)
+    state = moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))
     if state.evidence < to_beat and moves.overlapping(state):
         return state
     return moves.improve(problem, state)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentdo.solvers.search.em import State, assign, refine, relearn
-from latentdo.solvers.search.families import FamilyTables, choose_candidates
+from latentdo.solvers.search.families import FamilyTables, correlated_candidates
 from latentdo.solvers.search.minority import minority_table, two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
@@ -71,7 +71,7 @@ def residual(problem: Problem, seed: int) -> State:
     rows = rng.permutation(free)[:RESIDUAL_ROWS]
     sample = np.ascontiguousarray(problem.z[rows])
     covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
-    candidates = choose_candidates(covariance, problem.constraints, RESIDUAL_CANDIDATES)
+    candidates = correlated_candidates(covariance, problem.constraints, RESIDUAL_CANDIDATES)
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
         table, _ = minority_table(

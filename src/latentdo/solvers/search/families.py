@@ -16,8 +16,8 @@ from latentdo.solvers.search.orders import best_dag_by_order
 EXACT_LIMIT = 12
 """Up to this many variables dynamic programming over subsets takes well under a second."""
 
-MAX_CANDIDATES = 9
-"""Candidate parents a variable in larger problems: 2^9 families each."""
+MAX_CANDIDATES = 10
+"""Candidate parents a variable in larger problems: 2^10 families each."""
 
 
 @dataclass(frozen=True, eq=False)

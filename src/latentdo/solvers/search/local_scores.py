@@ -291,31 +291,36 @@ def family_table(  # type: ignore[no-untyped-def]
 def greedy_parents(  # type: ignore[no-untyped-def]
     moments, counts, variable, allowed, first, limit, fixed, target_cost, imperfect, floor, exhaustive, shares
 ):
-    """Up to ``limit`` parents among ``allowed``, added one by one by the score they lead to, after those in ``first``.
+    """Up to ``limit`` parents among ``allowed``, after those in ``first``.
 
-    After the first addition only the :data:`SHORT_LIST` most promising stay in the race.
+    Half of the free places go to the best *single* additions, the others to a greedy path: children explain a variable
+    so well together that a path alone may pass by a parent that is redundant beside them. After the first round
+    only the :data:`SHORT_LIST` most promising stay in the race.
     """
-    chosen = np.empty(limit, dtype=np.int64)
-    count = first.shape[0]
-    chosen[:count] = first
+    kept = np.zeros(allowed.shape[0], dtype=np.bool_)
     in_race = np.ones(allowed.shape[0], dtype=np.bool_)
+    path = np.empty(allowed.shape[0], dtype=np.int64)
+    length = first.shape[0]
+    path[:length] = first
     for a in range(allowed.shape[0]):
-        for b in range(count):
-            in_race[a] &= allowed[a] != chosen[b]
+        for b in range(length):
+            if allowed[a] == first[b]:
+                kept[a] = True
+                in_race[a] = False
     scores = np.empty(allowed.shape[0])
     trial = np.empty(moments.shape[0], dtype=np.bool_)
-    screened = False
-    while count < limit and in_race.any():
+    singles = (limit - length) // 2
+    while kept.sum() < limit and in_race.any():
         scores[:] = -np.inf
         for a in range(allowed.shape[0]):
             if in_race[a]:
-                chosen[count] = allowed[a]
+                path[length] = allowed[a]
                 trial[:] = shares
                 scores[a] = family_score(
                     moments,
                     counts,
                     variable,
-                    chosen[: count + 1],
+                    path[: length + 1],
                     fixed,
                     target_cost,
                     imperfect,
@@ -323,11 +328,12 @@ def greedy_parents(  # type: ignore[no-untyped-def]
                     exhaustive,
                     trial,
                 )
-        best = np.argmax(scores)
-        if not screened and in_race.sum() > SHORT_LIST:
-            in_race &= scores >= np.sort(scores)[-SHORT_LIST]
-            screened = True
-        chosen[count] = allowed[best]
-        in_race[best] = False
-        count += 1
-    return chosen[:count]
+        order = np.argsort(-scores)
+        if length == first.shape[0]:
+            kept[order[:singles]] = True
+            in_race[order[SHORT_LIST:]] = False
+        kept[order[0]] = True
+        in_race[order[0]] = False
+        path[length] = allowed[order[0]]
+        length += 1
+    return allowed[kept]

@@ -1,10 +1,41 @@
-"""Causal discovery when nobody recorded the interventions."""
+"""Causal discovery when nobody recorded the interventions.
 
-from latentdo import metrics
-from latentdo.datasets import load_sachs
-from latentdo.estimator import LatentInterventionDAG
-from latentdo.readers import read_table
-from latentdo.scm import simulate
+Names are imported when they are first used, so that ``latentdo --help`` does not wait for numerical libraries.
+"""
 
-__all__ = ["LatentInterventionDAG", "load_sachs", "metrics", "read_table", "simulate"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latentdo import metrics, plots
+    from latentdo.datasets import load_sachs
+    from latentdo.estimator import LatentInterventionDAG
+    from latentdo.readers import read_table
+    from latentdo.scm import simulate
+
+__all__ = ["LatentInterventionDAG", "load_sachs", "metrics", "plots", "read_table", "simulate"]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "LatentInterventionDAG": "latentdo.estimator",
+    "load_sachs": "latentdo.datasets",
+    "read_table": "latentdo.readers",
+    "simulate": "latentdo.scm",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use."""
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in __all__:
+        value = import_module(f"latentdo.{name}")
+    else:
+        raise AttributeError(f"module 'latentdo' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, for completion."""
+    return [*globals(), *__all__]

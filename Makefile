@@ -40,6 +40,9 @@ format: venv-dev ## let ruff rewrite what it can
 bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
 	$(BIN)/python -m benchmarks
 
+docs: venv-dev ## build the documentation into site/, warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+
 clean: ## remove everything that make created
 	rm -rf .venv .venv-* .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -41,7 +41,7 @@ def against_gaussian_mixture() -> None:
             )
             goal = 3 * theirs + 2
             print(
-                f"  {intervention:<11} e={edges}  {ours:6.2f} s  mixture {theirs:5.2f} s  of the goal {ours / goal:5.2f}"
+                f"  {intervention:<11} e={edges}  {ours:6.2f} s  mixture {theirs:5.2f} s  of goal {ours / goal:5.2f}"
             )
 
 

@@ -81,7 +81,9 @@ class GraphPosterior(nn.Module):
         self.register_buffer("allowed", possible if allowed is None else possible & allowed)
         self.register_buffer("required", torch.zeros_like(possible) if required is None else required)
         if bool((self.required & ~self.allowed).any()):
-            raise ValueError("An edge is both required and forbidden (or a loop); remove one of the two demands.")
+            raise ValueError(
+                "An edge is both required and forbidden (or a loop); remove one of the two demands."
+            )
         self.logits = nn.Parameter(torch.full((n_variables, n_variables), initial_logit))
 
     def _constrain(self, values: Tensor) -> Tensor:

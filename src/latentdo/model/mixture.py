@@ -190,7 +190,9 @@ class LatentMixture(nn.Module):
             return self.graph.expected()
         return self.graph.sample(n_graphs, temperature)
 
-    def log_joint(self, x: Tensor, candidates: Tensor | None = None, graph: GraphSample | None = None) -> Tensor:
+    def log_joint(
+        self, x: Tensor, candidates: Tensor | None = None, graph: GraphSample | None = None
+    ) -> Tensor:
         """Expected log-density plus log-weight at the posterior means, ``[B, n_regimes]``; nothing is drawn."""
         if graph is None:
             probabilities = self.graph.probabilities()
@@ -206,13 +208,16 @@ class LatentMixture(nn.Module):
     ) -> Evidence:
         weight = float(n_rows) if priors.per_row else 1.0
         edges = self.graph.probabilities().sum() * self.density.parameters_per_edge
-        free = (self.targets.probabilities() * self.targets.free).sum() * self.density.parameters_per_mechanism
+        free = (
+            self.targets.probabilities() * self.targets.free
+        ).sum() * self.density.parameters_per_mechanism
         return Evidence(
             log_likelihood=log_likelihood,
             assignment_divergence=assignment,
             graph_log_prior=weight * self.graph.expected_log_prior(priors.edge_log_odds),
             target_divergence=weight * self.targets.divergence(priors.target_log_odds),
-            embedding_divergence=(float(n_rows) if priors.per_row_embeddings else 1.0) * self.embeddings.divergence(),
+            embedding_divergence=(float(n_rows) if priors.per_row_embeddings else 1.0)
+            * self.embeddings.divergence(),
             stick_divergence=weight * self.sticks.divergence(),
             parameter_cost=priors.parameter_cost * (edges + free),
             label_bonus=bonus,
@@ -305,9 +310,7 @@ class LatentMixture(nn.Module):
         index = labels.clamp_min(0)
         if bool(known.all()):
             own = density.gather(1, index[:, None]).sum() * scale
-            return self._evidence(
-                priors, n_rows, own, -log_weights[index].sum() * scale, own.new_zeros(())
-            )
+            return self._evidence(priors, n_rows, own, -log_weights[index].sum() * scale, own.new_zeros(()))
         log_q = self.assignments.log_probabilities(x, u)
         if candidates is not None:
             log_q = functional.log_softmax(log_q.masked_fill(~candidates, -math.inf), dim=1)

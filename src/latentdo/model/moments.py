@@ -43,4 +43,4 @@ class Moments:
     @property
     def n_rows(self) -> float:
         """Number of rows."""
-        return float(self.counts.sum())
+        return float(self.counts.detach().sum())

@@ -47,7 +47,9 @@ class NeuralMixture(FittedModel):
     def __post_init__(self) -> None:
         """Build the networks once, and one density a variable."""
         density = self.architecture.build_density()
-        density.load_state_dict({name: torch.as_tensor(np.array(value)) for name, value in self.state.items()})
+        density.load_state_dict(
+            {name: torch.as_tensor(np.array(value)) for name, value in self.state.items()}
+        )
         density.eval()
 
         @lru_cache(maxsize=None)
@@ -141,7 +143,9 @@ class NeuralMixture(FittedModel):
         if self.architecture.density != "linear":
             raise ValueError(f"A {self.architecture.density} model has no linear form.")
         density = self.architecture.build_density()
-        density.load_state_dict({name: torch.as_tensor(np.array(value)) for name, value in self.state.items()})
+        density.load_state_dict(
+            {name: torch.as_tensor(np.array(value)) for name, value in self.state.items()}
+        )
         a, b, log_scale = (
             part.double().numpy()
             for part in density.mechanisms(torch.as_tensor(np.array(self.embeddings)))  # type: ignore[operator]

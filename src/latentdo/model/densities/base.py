@@ -69,9 +69,7 @@ class ConditionalDensity(nn.Module, ABC):
         r""":math:`\log g_j(x_j \mid A_j \odot x, u_0)` ``[B, m]`` for rows ``x [B, d]`` and ``u [n_regimes, h]``."""
 
     @abstractmethod
-    def intervened(
-        self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor
-    ) -> Tensor:
+    def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         r""":math:`\log g_j` under :math:`u_k` for pairs of a row and a regime, ``[P, m]``.
 
         Parameters

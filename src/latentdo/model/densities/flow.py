@@ -111,9 +111,7 @@ class FlowDensity(NetworkDensity):
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         return self._log_density(self.own_columns(x).T, self.reference_outputs(x, graph, u)).T
 
-    def intervened(
-        self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor
-    ) -> Tensor:
+    def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         if self.perfect:
             out = self.embedding_outputs(u).index_select(1, regimes)
         else:

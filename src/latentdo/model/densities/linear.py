@@ -86,9 +86,7 @@ class LinearDensity(ConditionalDensity):
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         return self._log_density(x, graph, self.mechanisms(u[:1]))[:, 0]
 
-    def intervened(
-        self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor
-    ) -> Tensor:
+    def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         coefficients, intercept, log_scale = self.mechanisms(u)
         if self.perfect:
             square = (self.own_columns(x)[rows] - intercept[regimes]).square()
@@ -135,7 +133,12 @@ class LinearDensity(ConditionalDensity):
         return reference + (targets.reshape(-1) * own).sum()
 
     def _from_moments(
-        self, second: Tensor, coefficients: Tensor, spread: Tensor | None, intercept: Tensor, log_scale: Tensor
+        self,
+        second: Tensor,
+        coefficients: Tensor,
+        spread: Tensor | None,
+        intercept: Tensor,
+        log_scale: Tensor,
     ) -> Tensor:
         """Log-likelihood of each of ``m`` mechanisms ``[m]``, each with moments ``[m, d + 1, d + 1]`` of its own."""
         m = len(second)

@@ -116,9 +116,7 @@ class NonlinearDensity(NetworkDensity):
         mean, log_scale = self._mean_and_log_scale(self.reference_outputs(x, graph, u))
         return gaussian_log_density(self.own_columns(x), mean, log_scale)
 
-    def intervened(
-        self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor
-    ) -> Tensor:
+    def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         if self.perfect:
             mean, log_scale = self._mean_and_log_scale(self.embedding_outputs(u))
             return gaussian_log_density(self.own_columns(x)[rows], mean[regimes], log_scale[regimes])

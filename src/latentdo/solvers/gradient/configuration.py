@@ -163,7 +163,9 @@ class GradientConfiguration:
         }
         for name, values in allowed.items():
             if getattr(self, name) not in values:
-                raise ValueError(f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(values)}.")
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(values)}."
+                )
         positive = (
             "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps", "max_subproblems",
             "tolerance", "learning_rate", "graph_samples", "temperature", "final_temperature", "n_init", "refresh",

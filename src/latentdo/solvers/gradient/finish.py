@@ -71,7 +71,9 @@ def labelled_responsibilities(model: FittedModel, z: Array, labels: NDArray[np.i
     return found
 
 
-def fit_weights(model: NeuralMixture, z: Array, labels: NDArray[np.int64], n_steps: int = 20) -> NeuralMixture:
+def fit_weights(
+    model: NeuralMixture, z: Array, labels: NDArray[np.int64], n_steps: int = 20
+) -> NeuralMixture:
     """Expectation-maximisation of the regimes' weights alone, the mechanisms held fixed."""
     density = model.log_density(z)
     weights = model.topology.weights

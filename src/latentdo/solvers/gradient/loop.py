@@ -105,7 +105,10 @@ class Trainer:
         torch.set_rng_state(state.rng)
 
     def run(
-        self, state: TrainState, progress: Progress | None = None, after: Callable[[TrainState], None] | None = None
+        self,
+        state: TrainState,
+        progress: Progress | None = None,
+        after: Callable[[TrainState], None] | None = None,
     ) -> tuple[TrainState, bool]:
         """Advance until done; returns the last good state, and whether the user interrupted.
 
@@ -292,7 +295,9 @@ class Trainer:
         c = self.configuration
         p = torch.sigmoid(logits)
         way = -logits.grad * len(self.problem.x) / (p * (1.0 - p))
-        share = 1.0 if state.subproblem or state.phase != "relaxed" else step / (c.anneal_share * c.first_steps)
+        share = (
+            1.0 if state.subproblem or state.phase != "relaxed" else step / (c.anneal_share * c.first_steps)
+        )
         extra = 0.0
         if share < 1.0:
             extra = c.anneal_cost * (c.anneal_floor / c.anneal_cost) ** share
@@ -357,7 +362,9 @@ class Trainer:
             if model.assignments is not None:
                 q = model.assignments.log_probabilities(x, model.embeddings.mean).exp()
             else:
-                q = responsibilities(model.log_joint(x), torch.full_like(labels[start : start + 2000], UNKNOWN))
+                q = responsibilities(
+                    model.log_joint(x), torch.full_like(labels[start : start + 2000], UNKNOWN)
+                )
             parts.append(q)
         q = torch.cat(parts)
         likely = (q > self.configuration.candidate_threshold) | (q == q.max(1, keepdim=True).values)

@@ -27,7 +27,9 @@ def penalised_score(
     parents = topology.adjacency.sum(axis=0)
     mechanism = family.parameters_per_mechanism
     count = float((mechanism + family.parameters_per_edge * parents).sum())
-    own = mechanism + (family.parameters_per_edge * parents if configuration.intervention == "imperfect" else 0)
+    own = mechanism + (
+        family.parameters_per_edge * parents if configuration.intervention == "imperfect" else 0
+    )
     count += float((topology.targets * own).sum()) + (topology.n_regimes - 1)
     xi = np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), topology.adjacency.shape)
     terms = {

@@ -138,7 +138,9 @@ def run_restart(
         state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed), progress)
         reached = state.violation <= c.tolerance
         if state.adjacency is None:
-            state = replace(state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required))
+            state = replace(
+                state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required)
+            )
         adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
         mixture.cpu().eval()
         finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
@@ -202,7 +204,9 @@ def build_problem(
     n = len(z)
     xi = c.edge_log_odds
     priors = Priors(
-        edge_log_odds=xi if isinstance(xi, float | int) else torch.as_tensor(xi, dtype=dtype_of(c), device=c.device),
+        edge_log_odds=xi
+        if isinstance(xi, float | int)
+        else torch.as_tensor(xi, dtype=dtype_of(c), device=c.device),
         target_log_odds=c.target_log_odds,
         per_row=c.per_row_priors,
         per_row_embeddings=c.per_row_embeddings,
@@ -210,14 +214,14 @@ def build_problem(
     )
     warm = None
     if c.estimator == "exact" and bool((supervision.labels == UNKNOWN).any()):
-        warm = torch.as_tensor(cluster_rows(z, supervision.labels, supervision.n_regimes, rng), device=c.device)
+        warm = torch.as_tensor(
+            cluster_rows(z, supervision.labels, supervision.n_regimes, rng), device=c.device
+        )
     x = torch.as_tensor(z, dtype=dtype_of(c), device=c.device)
     return Problem(x, supervision.label_tensor(c.device), priors, warm)
 
 
-def _split(
-    n: int, fraction: float, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split(n: int, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Training rows in random order, and held-out rows (the training rows again if none are left)."""
     order = rng.permutation(n)
     size = max(1, round(fraction * n))
@@ -306,7 +310,11 @@ def _assemble(
         message=message,
         history=best.state.history,
         comparison=tuple(
-            {"restart": i, "held_out": run.held_out, "edges": int(run.finished.model.topology.adjacency.sum())}
+            {
+                "restart": i,
+                "held_out": run.held_out,
+                "edges": int(run.finished.model.topology.adjacency.sum()),
+            }
             for i, run in enumerate(restarts)
         ),
         configuration=c.to_dict(),

@@ -118,7 +118,7 @@ def test_stick_divergence_is_from_posterior_to_prior():
     q, p = sticks.posterior(), Beta(torch.ones(3).double(), torch.full((3,), 3.0).double())
     v = q.sample((200_000,))
     monte_carlo = (q.log_prob(v) - p.log_prob(v)).mean(0).sum()
-    torch.testing.assert_close(sticks.divergence(), monte_carlo, atol=0.02, rtol=0)
+    torch.testing.assert_close(sticks.divergence(), monte_carlo, atol=0.06, rtol=0)
     reverse = kl_divergence(p, q).sum()
     assert abs(sticks.divergence() - reverse) > 0.1
 

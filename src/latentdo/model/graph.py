@@ -3,6 +3,7 @@ r"""The graph: independent Bernoulli edges with probabilities :math:`\sigma(\Lam
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,18 @@ class GraphSample:
         size = self.group_size(n_rows)
         d = self.values.shape[-1]
         return self.values[:, None].expand(-1, size, -1, -1).reshape(-1, d, d)[:n_rows]
+
+
+class _StraightThrough(torch.autograd.Function):
+    """Round to 0 or 1 going forward, pass the gradient on going backward."""
+
+    @staticmethod
+    def forward(_: Any, soft: Tensor) -> Tensor:
+        return (soft > 0.5).to(soft.dtype)
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient
 
 
 class GraphPosterior(nn.Module):
@@ -107,8 +120,8 @@ class GraphPosterior(nn.Module):
         uniform = torch.rand(n_groups, d, d, dtype=self.logits.dtype, device=self.logits.device)
         noise = torch.logit(uniform, eps=1e-6)
         soft = torch.sigmoid((self.logits + noise) / temperature)
-        hard = (soft > 0.5).to(soft.dtype)
-        return GraphSample(self._constrain(hard + soft - soft.detach()))
+        hard: Tensor = _StraightThrough.apply(soft)  # type: ignore[no-untyped-call]
+        return GraphSample(self._constrain(hard))
 
     def expected_log_prior(self, log_odds: Tensor | float) -> Tensor:
         r"""Exact :math:`\mathbb E_q[\log p(G)] = \sum_{ij} p_{ij} \log \sigma(\xi_{ij}) + (1 - p_{ij}) \log \sigma(-\xi_{ij})`.

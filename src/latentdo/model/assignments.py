@@ -1,11 +1,13 @@
 r"""Which regime a row belongs to: the exact posterior, and the paper's amortised one (section 3.6).
 
 Given everything else, the bound is maximised by
-:math:`q(z = k) \propto \exp(\mathbb E[\log p(x \mid k)] + \mathbb E[\log \beta_k])`, and its value then is the log-sum of these
+:math:`q(z = k) \propto \exp(\mathbb E[\log p(x \mid k)] + \mathbb E[\log \beta_k])`, and its value then is
+the log-sum of these
 terms: no relaxation and no amortisation gap. The paper instead trains a network,
 :math:`q(z = k) \propto \exp(u_k^\top \mathrm{NN}(x) / \sqrt h)`.
 
-A label replaces the posterior of its row: the row contributes :math:`\log p(x \mid k) + \mathbb E[\log \beta_k]`, no entropy.
+A label replaces the posterior of its row: the row contributes :math:`\log p(x \mid k) + \mathbb E[\log
+\beta_k]`, no entropy.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def exact_row_bounds(log_joint: Tensor, labels: Tensor) -> Tensor:
     Parameters
     ----------
     log_joint : Tensor [B, n_regimes]
-        :math:`\mathbb E[\log p(x \mid k)] + \mathbb E[\log \beta_k]`; minus infinity leaves a regime out of ``q``.
+        :math:`\mathbb E[\log p(x \mid k)] + \mathbb E[\log \beta_k]`; minus infinity leaves a regime out of
+        ``q``.
     labels : Tensor [B] of int64
         Known regimes, ``UNKNOWN`` elsewhere.
     """

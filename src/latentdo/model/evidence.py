@@ -11,7 +11,8 @@ from torch import Tensor
 class Evidence:
     """Terms of the lower bound on ``log p(all rows)`` (paper, sections 3.6 and 3.7, appendix D).
 
-    Terms of rows are summed over all rows (a minibatch is scaled up); global terms count once a data set, or once a row
+    Terms of rows are summed over all rows (a minibatch is scaled up); global terms count once a data set, or
+    once a row
     in the paper's own weighting.
 
     Parameters
@@ -25,7 +26,8 @@ class Evidence:
     target_divergence, embedding_divergence, stick_divergence : Tensor
         KL of targets, embeddings and sticks.
     parameter_cost : Tensor
-        Half the logarithm of ``n`` for every expected free parameter of edges and targets; zero in the paper's weighting.
+        Half the logarithm of ``n`` for every expected free parameter of edges and targets; zero in the
+        paper's weighting.
     label_bonus : Tensor
         The paper's kappa times the amortised log-probability of the known labels; not part of a bound.
     """

@@ -59,7 +59,7 @@ class _StraightThrough(torch.autograd.Function):
         return (soft > 0.5).to(soft.dtype)
 
     @staticmethod
-    def backward(_: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(_: Any, gradient: Tensor) -> Tensor:
         return gradient
 
 
@@ -113,7 +113,8 @@ class GraphPosterior(nn.Module):
     def sample(self, n_groups: int, temperature: float = 1.0) -> GraphSample:
         r"""Draw hard graphs with straight-through gradients (paper, section 3.8).
 
-        With logistic noise :math:`L`, the relaxed edge is :math:`\sigma((\Lambda + L) / \tau)` and the hard one
+        With logistic noise :math:`L`, the relaxed edge is :math:`\sigma((\Lambda + L) / \tau)` and the hard
+        one
         whether it exceeds one half; the hard value goes forward and the gradient of the relaxed one backward.
         """
         d = self.logits.shape[0]
@@ -124,12 +125,15 @@ class GraphPosterior(nn.Module):
         return GraphSample(self._constrain(hard))
 
     def expected_log_prior(self, log_odds: Tensor | float) -> Tensor:
-        r"""Exact :math:`\mathbb E_q[\log p(G)] = \sum_{ij} p_{ij} \log \sigma(\xi_{ij}) + (1 - p_{ij}) \log \sigma(-\xi_{ij})`.
+        r"""Exact expectation of the log-prior under the edge probabilities.
+
+        :math:`\sum_{ij} p_{ij} \log \sigma(\xi_{ij}) + (1 - p_{ij}) \log \sigma(-\xi_{ij})`.
 
         Parameters
         ----------
         log_odds : Tensor [d, d] or float
-            Prior log-odds :math:`\xi` of the edges. Forbidden and required edges are certain and cost nothing.
+            Prior log-odds :math:`\xi` of the edges. Forbidden and required edges are certain and cost
+            nothing.
         """
         p = self.probabilities()
         xi = torch.as_tensor(log_odds, dtype=p.dtype, device=p.device).expand_as(p)

@@ -1,12 +1,14 @@
 r"""The paper's generative model and its variational family, put together (paper, sections 3.1-3.7).
 
-With reference log-densities :math:`\ell_j` and intervened ones :math:`\ell_{kj}`, the log-density of a row under regime ``k`` is
+With reference log-densities :math:`\ell_j` and intervened ones :math:`\ell_{kj}`, the log-density of a row
+under regime ``k`` is
 linear in the binary targets, so its expectation over :math:`q(r)` is exact:
 
 .. math::
     \mathbb E[\log p(x \mid k)] = \sum_j (1 - \pi_{kj}) \ell_j + \pi_{kj} \ell_{kj}.
 
-``exact_evidence`` sums over regimes as well; ``sampled_evidence`` is the published estimator: relaxed draws of graph, targets and
+``exact_evidence`` sums over regimes as well; ``sampled_evidence`` is the published estimator: relaxed draws
+of graph, targets and
 regimes, with an amortised posterior of the regimes.
 """
 
@@ -20,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from latentdo.model.assignments import UNKNOWN, AmortisedAssignments, exact_row_bounds
-from latentdo.model.densities import FAMILIES, ConditionalDensity, LinearDensity
+from latentdo.model.densities import FAMILIES, ClosedFormLinearDensity, ConditionalDensity, LinearDensity
 from latentdo.model.embeddings import EmbeddingPosterior
 from latentdo.model.evidence import Evidence
 from latentdo.model.graph import GraphPosterior, GraphSample
@@ -47,6 +49,8 @@ class Architecture:
         Of the flow family.
     amortised : bool
         Whether there is a network for the regimes of rows.
+    closed_form : bool
+        Linear mechanisms are refitted in closed form instead of coming from a hypernetwork.
     """
 
     density: str
@@ -60,9 +64,12 @@ class Architecture:
     flow_layers: int = 2
     flow_units: int = 12
     amortised: bool = False
+    closed_form: bool = False
 
     def build_density(self) -> ConditionalDensity:
         """Fresh networks of this shape."""
+        if self.closed_form:
+            return ClosedFormLinearDensity(self.n_variables, self.n_regimes, perfect=self.perfect)
         options = {"n_layers": self.flow_layers, "n_units": self.flow_units} if self.density == "flow" else {}
         return FAMILIES[self.density](
             self.n_variables,
@@ -86,9 +93,11 @@ class Priors:
     target_log_odds : float
         The paper's gamma.
     per_row : bool
-        The divergences of graph, targets and sticks count once a row, as the paper writes them, instead of once a data set.
+        The divergences of graph, targets and sticks count once a row, as the paper writes them, instead of
+        once a data set.
     per_row_embeddings : bool
-        So does that of the embeddings. With the paper's 264 dimensions this is the literal reading, and it collapses: every
+        So does that of the embeddings. With the paper's 264 dimensions this is the literal reading, and it
+        collapses: every
         embedding returns to its prior, and no intervened mechanism can be told from the reference.
     parameter_cost : float
         Cost of a free parameter, usually half the logarithm of the number of rows.
@@ -168,7 +177,8 @@ class LatentMixture(nn.Module):
         targets : Tensor [n_regimes, d]
             Target probabilities, or a draw.
         candidates : Tensor [B, n_regimes] of bool, optional
-            Pairs worth evaluating; the others become minus infinity, which takes them out of ``q(z)`` and keeps the
+            Pairs worth evaluating; the others become minus infinity, which takes them out of ``q(z)`` and
+            keeps the
             bound a bound. Without it all pairs are evaluated.
         """
         reference = self.density.reference(x, graph, u)
@@ -223,6 +233,11 @@ class LatentMixture(nn.Module):
             label_bonus=bonus,
         )
 
+    def _embedding_weight(self, priors: Priors, n_rows: int) -> float:
+        if self.architecture.closed_form:
+            return 0.0  # they are not used
+        return float(n_rows) if priors.per_row_embeddings else 1.0
+
     def exact_evidence(
         self,
         x: Tensor,
@@ -236,7 +251,7 @@ class LatentMixture(nn.Module):
         temperature: float = 1.0,
         u: Tensor | None = None,
     ) -> Evidence:
-        """Bound with exact expectations over targets and regimes, and over the graph where the family allows it.
+        """Bound with exact expectations over targets and regimes, and over the graph where possible.
 
         Parameters
         ----------
@@ -272,11 +287,14 @@ class LatentMixture(nn.Module):
     def moment_evidence(self, moments: Moments, priors: Priors, graph: GraphSample | None = None) -> Evidence:
         """Bound of a linear model under fixed responsibilities, from moments alone.
 
-        It touches :meth:`exact_evidence` where the responsibilities are the best ones, and lies below it elsewhere.
+        It touches :meth:`exact_evidence` where the responsibilities are the best ones, and lies below it
+        elsewhere.
         """
         assert isinstance(self.density, LinearDensity), "only linear densities live on moments"
         graph = self.graph.expected() if graph is None else graph
         u = self.embeddings.sample()
+        if isinstance(self.density, ClosedFormLinearDensity):
+            self.density.refit(moments, graph, self.targets.probabilities())
         likelihood = self.density.log_likelihood(moments, graph, u, self.targets.probabilities())
         divergence = -(moments.counts @ self.sticks.expected_log_weights()) - moments.entropy
         n_rows = round(moments.n_rows)
@@ -295,9 +313,10 @@ class LatentMixture(nn.Module):
         temperature: float = 1.0,
         kappa: float = 0.5,
     ) -> Evidence:
-        """The paper's estimator: relaxed draws of graph, targets and regimes (section 3.8), kappa for labels (3.9).
+        """The paper's estimator: relaxed draws of graph, targets and regimes (sections 3.8, 3.9).
 
-        Parameters are those of :meth:`exact_evidence`; ``kappa`` weighs the amortised posterior's log-probability of
+        Parameters are those of :meth:`exact_evidence`; ``kappa`` weighs the amortised posterior's
+        log-probability of
         the labels that are known when others are not.
         """
         assert self.assignments is not None, "the sampled bound needs an amortised architecture"

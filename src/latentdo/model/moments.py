@@ -1,7 +1,9 @@
 r"""What linear Gaussian mechanisms need to know of the rows: one moment matrix a regime.
 
-Given responsibilities :math:`q`, the expected log-likelihood of linear Gaussian mechanisms depends on the rows only through
-:math:`M_k = \sum_i q_{ik} [1, x_i][1, x_i]^\top`. A step on these costs the same for a thousand rows and for a billion.
+Given responsibilities :math:`q`, the expected log-likelihood of linear Gaussian mechanisms depends on the
+rows only through
+:math:`M_k = \sum_i q_{ik} [1, x_i][1, x_i]^\top`. A step on these costs the same for a thousand rows and for
+a billion.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 r"""Many small networks of the same shape, run as one batched computation (paper, appendix F).
 
-The paper gives every variable its own network :math:`\theta_j`. All of them have the same shape, so their weights are
+The paper gives every variable its own network :math:`\theta_j`. All of them have the same shape, so their
+weights are
 stacked along a leading axis ``m`` (the number of networks) and one batched matrix product serves them all.
 
-The paper's block is linear map, layer normalisation, SiLU, dropout, with a residual connection. The affine parameters of
+The paper's block is linear map, layer normalisation, SiLU, dropout, with a residual connection. The affine
+parameters of
 the normalisation are left out: they would fold into the linear map that follows.
 """
 
@@ -34,6 +36,7 @@ class BatchedLinear(nn.Module):
         self.bias = nn.Parameter(torch.empty(n_networks, 1, outputs).uniform_(-bound, bound))
 
     def forward(self, values: Tensor) -> Tensor:
+        """Apply the maps."""
         return torch.baddbmm(self.bias, values, self.weight)
 
 
@@ -47,6 +50,7 @@ class Block(nn.Module):
         self.dropout = dropout
 
     def forward(self, hidden: Tensor) -> Tensor:
+        """Apply the blocks."""
         inner = functional.silu(self.linear(functional.layer_norm(hidden, (self.width,))))
         if self.dropout > 0.0:
             inner = functional.dropout(inner, self.dropout, self.training)
@@ -56,7 +60,8 @@ class Block(nn.Module):
 class Trunk(nn.Module):
     """Blocks and the output layer: from the first hidden layer ``[m, B, width]`` to ``[m, B, outputs]``.
 
-    The first layer is not part of it: it is linear, so the densities apply it to the few embeddings before they add
+    The first layer is not part of it: it is linear, so the densities apply it to the few embeddings before
+    they add
     it to the many rows, and the rows x regimes x embedding tensor never exists.
     """
 
@@ -66,6 +71,7 @@ class Trunk(nn.Module):
         self.output = BatchedLinear(n_networks, width, outputs)
 
     def forward(self, hidden: Tensor) -> Tensor:
+        """Apply blocks and output layer."""
         for block in self.blocks:
             hidden = block(hidden)
         out: Tensor = self.output(hidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -52,7 +52,7 @@ class NeuralMixture(FittedModel):
         )
         density.eval()
 
-        @lru_cache(maxsize=None)
+        @cache
         def one(variable: int) -> ConditionalDensity:
             return density.only(variable)
 
@@ -75,6 +75,7 @@ class NeuralMixture(FittedModel):
 
     @torch.no_grad()
     def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:
+        """See :class:`FittedModel`."""
         density, graph, u = self._parts(variable)
         out = np.empty(len(z))
         for start in range(0, len(z), _CHUNK):
@@ -89,6 +90,7 @@ class NeuralMixture(FittedModel):
 
     @torch.no_grad()
     def draw_variable(self, z: Array, variable: int, regime: int, rng: np.random.Generator) -> Array:
+        """See :class:`FittedModel`."""
         density, graph, u = self._parts(variable)
         hit = bool(self.topology.targets[regime, variable])
         out = np.empty(len(z))
@@ -99,6 +101,7 @@ class NeuralMixture(FittedModel):
         return out
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See :class:`FittedModel`."""
         shape = self.architecture
         integers = (
             _FAMILY_CODES.index(shape.density),
@@ -120,6 +123,7 @@ class NeuralMixture(FittedModel):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """See :class:`FittedModel`."""
         values: dict[str, NDArray[Any]] = {name: np.array(array) for name, array in arrays.items()}
         topology = Topology(values["adjacency"], values["targets"], values["weights"])
         family, perfect, size, width, blocks, layers, units = (int(v) for v in values["architecture"])

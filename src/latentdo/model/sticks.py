@@ -1,8 +1,10 @@
 r"""Truncated stick-breaking weights of the Dirichlet process (paper, sections 3.5-3.6, appendix D).
 
 :math:`\beta_k = v_k \prod_{k' < k} (1 - v_{k'})` with :math:`v_k \sim \mathrm{Beta}(1, \alpha)` and
-:math:`q(v_k) = \mathrm{Beta}(\rho_k w_k, (1 - \rho_k) w_k)`. At the truncation the last stick is taken whole: :math:`v_K = 1`.
-The paper's appendix prints the divergence of the prior from the posterior; the bound needs the other direction.
+:math:`q(v_k) = \mathrm{Beta}(\rho_k w_k, (1 - \rho_k) w_k)`. At the truncation the last stick is taken
+whole: :math:`v_K = 1`.
+The paper's appendix prints the divergence of the prior from the posterior; the bound needs the other
+direction.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class StickPosterior(nn.Module):
         r""":math:`q(v)`, ``[n_regimes - 1]``."""
         rho = torch.sigmoid(self.location)
         w = functional.softplus(self.log_strength) + 1e-4
-        return Beta(rho * w, (1.0 - rho) * w, validate_args=False)  # type: ignore[no-untyped-call]
+        return Beta(rho * w, (1.0 - rho) * w, validate_args=False)
 
     def expected_log_weights(self) -> Tensor:
         r"""Exact :math:`\mathbb E_q[\log \beta_k]` by digamma functions (appendix D), ``[n_regimes]``."""
@@ -51,6 +53,6 @@ class StickPosterior(nn.Module):
         r"""Exact :math:`\sum_k KL(q(v_k) \| \mathrm{Beta}(1, \alpha))`."""
         q = self.posterior()
         one = torch.ones_like(q.concentration1)
-        prior = Beta(one, self.concentration * one, validate_args=False)  # type: ignore[no-untyped-call]
+        prior = Beta(one, self.concentration * one, validate_args=False)
         divergence: Tensor = kl_divergence(q, prior).sum()
         return divergence

@@ -58,7 +58,7 @@ class TargetPosterior(nn.Module):
         return self._fill(torch.sigmoid((self.logits + noise) / temperature))
 
     def divergence(self, log_odds: float) -> Tensor:
-        r"""Exact :math:`\sum_{kj} KL(\mathrm{Bern}(\pi_{kj}) \| \mathrm{Bern}(\sigma(\gamma)))` over the unknown targets."""
+        r"""Exact :math:`\sum_{kj} KL(\mathrm{Bern}(\pi_{kj}) \| \mathrm{Bern}(\sigma(\gamma)))`, unknown ones only."""
         p = torch.sigmoid(self.logits)
         gamma = self.logits.new_tensor(log_odds)
         terms = p * (functional.logsigmoid(self.logits) - functional.logsigmoid(gamma)) + (1.0 - p) * (

@@ -114,9 +114,7 @@ def test_draws_follow_the_density(name, perfect):
     x = torch.randn(1, D).double().repeat(4000, 1)
     for intervened in (False, True):
         with torch.no_grad():
-            drawn = density.draw(
-                x, graph, u, 1, intervened=intervened, noise=torch.randn(4000, D).double()
-            )
+            drawn = density.draw(x, graph, u, 1, intervened=intervened, noise=torch.randn(4000, D).double())
             j = 2
             points = torch.linspace(float(drawn[:, j].min()), float(drawn[:, j].max()), 4001).double()
             at = x[:1].repeat(len(points), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from latentdo.model.densities.base import ConditionalDensity
 from latentdo.model.densities.flow import FlowDensity
-from latentdo.model.densities.linear import LinearDensity
+from latentdo.model.densities.linear import ClosedFormLinearDensity, LinearDensity
 from latentdo.model.densities.nonlinear import NonlinearDensity
 
 FAMILIES: dict[str, type[LinearDensity | NonlinearDensity | FlowDensity]] = {
@@ -14,4 +14,11 @@ FAMILIES: dict[str, type[LinearDensity | NonlinearDensity | FlowDensity]] = {
 }
 """Every family by its name."""
 
-__all__ = ["FAMILIES", "ConditionalDensity", "FlowDensity", "LinearDensity", "NonlinearDensity"]
+__all__ = [
+    "FAMILIES",
+    "ClosedFormLinearDensity",
+    "ConditionalDensity",
+    "FlowDensity",
+    "LinearDensity",
+    "NonlinearDensity",
+]

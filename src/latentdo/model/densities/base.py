@@ -1,4 +1,4 @@
-r"""What a family of conditional densities :math:`g_j(x_j \mid A_j \odot x, u; \theta_j)` has to offer (paper, section 3.4)."""
+r"""What a family of densities :math:`g_j(x_j \mid A_j \odot x, u; \theta_j)` has to offer (section 3.4)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from latentdo.model.graph import GraphSample
 LOG_2PI = math.log(2.0 * math.pi)
 
 LOG_SCALE_RANGE = (-14.0, 6.0)
-"""Bounds of a log standard deviation in standardised units: the noise of the benchmark goes down to 1e-11 in variance."""
+"""Bounds of a log standard deviation in standardised units; the benchmark's variances go down to 1e-11."""
 
 
 def gaussian_log_density(x: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
@@ -26,8 +26,10 @@ def gaussian_log_density(x: Tensor, mean: Tensor, log_scale: Tensor) -> Tensor:
 class ConditionalDensity(nn.Module, ABC):
     r"""The ``m`` conditional densities of one family, run together.
 
-    Every parameter has the networks along its first axis, so that :meth:`only` can cut one variable out. With perfect
-    interventions the intervened density sees the embedding alone (appendix A); with imperfect ones it sees the parents
+    Every parameter has the networks along its first axis, so that :meth:`only` can cut one variable out.
+    With perfect
+    interventions the intervened density sees the embedding alone (appendix A); with imperfect ones it sees
+    the parents
     too.
 
     Parameters

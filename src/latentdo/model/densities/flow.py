@@ -1,8 +1,10 @@
 r"""Deep sigmoidal flows whose parameters are networks of the embedding and the parents (paper, section 3.4).
 
-Each of the ``l`` layers is :math:`\tau(x) = \sigma^{-1}(w^\top \sigma(a x + b))` with ``F`` units, :math:`a > 0` and ``w`` on the
+Each of the ``l`` layers is :math:`\tau(x) = \sigma^{-1}(w^\top \sigma(a x + b))` with ``F`` units, :math:`a
+> 0` and ``w`` on the
 simplex; the result is standard normal after a shift and a scale. Everything is computed in log-space,
-:math:`\log \sigma(c)` and :math:`\log \sigma(-c)`, so that neither the value nor the exact log-determinant saturates.
+:math:`\log \sigma(c)` and :math:`\log \sigma(-c)`, so that neither the value nor the exact log-determinant
+saturates.
 """
 
 from __future__ import annotations
@@ -109,9 +111,11 @@ class FlowDensity(NetworkDensity):
         return gaussian_log_density(y, out[..., -2], out[..., -1].clamp(*LOG_SCALE_RANGE)) + log_derivative
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         return self._log_density(self.own_columns(x).T, self.reference_outputs(x, graph, u)).T
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         if self.perfect:
             out = self.embedding_outputs(u).index_select(1, regimes)
         else:
@@ -133,6 +137,7 @@ class FlowDensity(NetworkDensity):
     def draw(
         self, x: Tensor, graph: GraphSample, u: Tensor, regime: int, *, intervened: bool, noise: Tensor
     ) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         if intervened and self.perfect:
             out = self.embedding_outputs(u[regime : regime + 1]).expand(-1, len(x), -1)
         else:

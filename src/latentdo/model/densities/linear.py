@@ -1,8 +1,11 @@
-r"""Linear Gaussian mechanisms whose coefficients come from a hypernetwork of the embedding (paper, section 3.4).
+r"""Linear Gaussian mechanisms whose coefficients come from a hypernetwork of the embedding (section 3.4).
 
-:math:`g_j(x_j \mid A_j \odot x, u_k) = \mathcal N(\tilde a_j^\top (A_j \odot x) + \tilde b_j, \tilde\sigma_j^2)` with
-:math:`(\tilde a_j, \tilde b_j, \tilde\sigma_j) = \mathrm{NN}(u_k; \theta_j)`. The network sees embeddings only, never rows, so a step
-costs a few thin matrix products. The expectation over independent edges is exact: with edge probabilities :math:`p_i`,
+:math:`g_j(x_j \mid A_j \odot x, u_k) = \mathcal N(\tilde a_j^\top (A_j \odot x) + \tilde b_j,
+\tilde\sigma_j^2)` with
+:math:`(\tilde a_j, \tilde b_j, \tilde\sigma_j) = \mathrm{NN}(u_k; \theta_j)`. The network sees embeddings
+only, never rows, so a step
+costs a few thin matrix products. The expectation over independent edges is exact: with edge probabilities
+:math:`p_i`,
 
 .. math::
     \mathbb E\big[(x_j - b - \textstyle\sum_i a_i A_i x_i)^2\big]
@@ -20,6 +23,12 @@ from latentdo.model.densities.base import LOG_2PI, LOG_SCALE_RANGE, ConditionalD
 from latentdo.model.graph import GraphSample
 from latentdo.model.moments import Moments
 from latentdo.model.network import BatchedLinear, Trunk
+
+RIDGE = 1e-10
+"""Relative ridge of closed-form regressions: collinear parents share, and nothing else notices."""
+
+VARIANCE_FLOOR = 1e-10
+"""A weak prior on variances: this much squared residual is added to every mechanism, whatever its number of rows."""
 
 
 class LinearDensity(ConditionalDensity):
@@ -54,6 +63,7 @@ class LinearDensity(ConditionalDensity):
 
     @property
     def is_cheap_in_regimes(self) -> bool:
+        """See :class:`ConditionalDensity`."""
         return True
 
     def mechanisms(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -84,9 +94,11 @@ class LinearDensity(ConditionalDensity):
         return -0.5 * square * (-2.0 * log_scale).exp() - log_scale - 0.5 * LOG_2PI
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         return self._log_density(x, graph, self.mechanisms(u[:1]))[:, 0]
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         coefficients, intercept, log_scale = self.mechanisms(u)
         if self.perfect:
             square = (self.own_columns(x)[rows] - intercept[regimes]).square()
@@ -95,6 +107,7 @@ class LinearDensity(ConditionalDensity):
         return self._log_density(x, graph, (coefficients, intercept, log_scale))[rows, regimes]
 
     def intervened_sum(self, x: Tensor, graph: GraphSample, u: Tensor, weights: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         mechanisms = self.mechanisms(u)
         if not self.perfect:
             return torch.einsum("bkm,km->bk", self._log_density(x, graph, mechanisms), weights)
@@ -104,7 +117,8 @@ class LinearDensity(ConditionalDensity):
         r"""Expected log-likelihood of all rows from their moments, exact over edges and targets.
 
         :math:`\sum_{kj} (1 - \pi_{kj}) \ell_{kj}(u_0) + \pi_{kj} \ell_{kj}(u_k)`, where
-        :math:`\ell_{kj} = -\tfrac{1}{2\sigma^2} \mathrm{tr}(M_k C) - n_k \log(\sqrt{2\pi} \sigma)` and ``C`` is the expected outer
+        :math:`\ell_{kj} = -\tfrac{1}{2\sigma^2} \mathrm{tr}(M_k C) - n_k \log(\sqrt{2\pi} \sigma)` and ``C``
+        is the expected outer
         product of the contrast :math:`[-b, -a \odot A, 1]`.
         """
         coefficients, intercept, log_scale = self.mechanisms(u)
@@ -130,6 +144,7 @@ class LinearDensity(ConditionalDensity):
             intercept.reshape(-1),
             log_scale.reshape(-1),
         )
+        # a regime without rows has no say
         return reference + (targets.reshape(-1) * own).sum()
 
     def _from_moments(
@@ -154,6 +169,7 @@ class LinearDensity(ConditionalDensity):
     def draw(
         self, x: Tensor, graph: GraphSample, u: Tensor, regime: int, *, intervened: bool, noise: Tensor
     ) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         at = regime if intervened else 0
         coefficients, intercept, log_scale = self.mechanisms(u[at : at + 1])
         mean = intercept
@@ -162,8 +178,95 @@ class LinearDensity(ConditionalDensity):
         return mean + log_scale.exp() * noise
 
 
+class ClosedFormLinearDensity(LinearDensity):
+    r"""Linear mechanisms at their maximum-likelihood values, refitted from moments instead of trained.
+
+    Given edge probabilities and targets, the best coefficients solve one small linear system a variable, so
+    the score is
+    profiled: :math:`\max_\theta` in the paper's relaxed score is exact at every step, and no embedding is
+    needed. With
+    :math:`e = [1, p]` and pooled moments ``M``, the expected square is minimised by
+    :math:`(e e^\top \odot M + \mathrm{diag}(e (1 - e)) \odot M) w = e \odot M_{\cdot j}`.
+
+    Parameters
+    ----------
+    n_variables, n_regimes : int
+        Number of variables, and of regimes with the reference.
+    perfect : bool
+        Intervened mechanisms ignore the parents.
+    """
+
+    coefficients: Tensor
+    intercept: Tensor
+    log_scale: Tensor
+
+    def __init__(self, n_variables: int, n_regimes: int, *, perfect: bool) -> None:
+        super().__init__(n_variables, 1, perfect=perfect, width=1, n_blocks=0)
+        del self.first, self.trunk
+        self._fitted_to: Moments | None = None
+        d, k = n_variables, n_regimes
+        self.register_buffer("coefficients", torch.zeros(k, d, d))
+        self.register_buffer("intercept", torch.zeros(k, d))
+        self.register_buffer("log_scale", torch.zeros(k, d))
+
+    def mechanisms(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The fitted mechanisms of the first ``len(u)`` regimes; the embeddings are not used."""
+        k = len(u)
+        return self.coefficients[:k], self.intercept[:k], self.log_scale[:k]
+
+    @torch.no_grad()
+    def refit(self, moments: Moments, graph: GraphSample, targets: Tensor) -> None:
+        """Set every mechanism to its best value: the reference on pooled moments, the own ones regime by regime."""
+        edges, d = graph.values[0], self.n_variables
+        own = torch.arange(d, device=edges.device)
+        pooled = torch.einsum("kj,kab->jab", 1.0 - targets, moments.second)
+        coefficients, intercept, log_scale = closed_form(pooled, edges.T, own)
+        self.coefficients[0], self.intercept[0], self.log_scale[0] = coefficients.T, intercept, log_scale
+        k = len(targets) - 1
+        if k == 0:
+            return
+        if self.perfect:
+            if self._fitted_to is not moments:  # they depend on nothing else
+                count = moments.counts[1:, None].clamp_min(1e-9)
+                mean = moments.second[1:, 0, 1:] / count
+                square = moments.second[1:].diagonal(dim1=1, dim2=2)[:, 1:] / count - mean.square()
+                variance = square.clamp_min(0.0) + VARIANCE_FLOOR / count
+                self.intercept[1:], self.log_scale[1:] = mean, (0.5 * variance.log()).clamp(*LOG_SCALE_RANGE)
+                self._fitted_to = moments
+            return
+        second = moments.second[1:].repeat_interleave(d, dim=0)
+        coefficients, intercept, log_scale = closed_form(second, edges.T.repeat(k, 1), own.repeat(k))
+        self.coefficients[1:] = coefficients.reshape(k, d, d).transpose(1, 2)
+        self.intercept[1:], self.log_scale[1:] = intercept.reshape(k, d), log_scale.reshape(k, d)
+
+
+def closed_form(second: Tensor, edges: Tensor, own: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Best coefficients ``[m, d]``, intercepts and log standard deviations ``[m]`` of ``m`` regressions.
+
+    Parameters
+    ----------
+    second : Tensor [m, d + 1, d + 1]
+        Moments of each, constant first.
+    edges : Tensor [m, d]
+        Probabilities of the parents of each.
+    own : Tensor [m] of int64
+        The variable each describes.
+    """
+    m = torch.arange(len(own), device=own.device)
+    e = torch.cat([torch.ones_like(edges[:, :1]), edges], dim=1)
+    diagonal = second.diagonal(dim1=1, dim2=2)
+    gram = e[:, :, None] * e[:, None, :] * second + torch.diag_embed(e * (1.0 - e) * diagonal)
+    right = e * second[m, :, 1 + own]
+    ridge = RIDGE * (diagonal * e + second[:, :1, 0]) + 1e-9
+    solution = torch.linalg.solve(gram + torch.diag_embed(ridge), right)
+    quadratic = torch.einsum("ja,jab,jb->j", solution, gram, solution)
+    residual = diagonal[m, 1 + own] - 2.0 * (solution * right).sum(1) + quadratic
+    variance = (residual.clamp_min(0.0) + VARIANCE_FLOOR) / diagonal[:, 0].clamp_min(1e-9)
+    return solution[:, 1:], solution[:, 0], (0.5 * variance.log()).clamp(*LOG_SCALE_RANGE)
+
+
 def gaussian_sum(x: Tensor, mean: Tensor, log_scale: Tensor, weights: Tensor) -> Tensor:
-    r""":math:`\sum_j w_{kj} \log \mathcal N(x_j; \mu_{kj}, \sigma_{kj}^2)` ``[B, K]``, as two matrix products.
+    r""":math:`\sum_j w_{kj} \log \mathcal N(x_j; \mu_{kj}, \sigma_{kj}^2)` ``[B, K]`` by matrix products.
 
     The expanded square cancels badly for narrow distributions, so the products are taken in float64.
     """

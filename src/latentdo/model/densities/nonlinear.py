@@ -1,4 +1,4 @@
-r"""Gaussian mechanisms whose mean and scale are networks of the embedding and the parents (paper, section 3.4).
+r"""Gaussian mechanisms: mean and scale are networks of the embedding and the parents (section 3.4).
 
 :math:`g_j(x_j \mid A_j \odot x, u_k) = \mathcal N(\tilde\mu_j, \tilde\sigma_j^2)` with
 :math:`(\tilde\mu_j, \tilde\sigma_j) = \mathrm{NN}([u_k, A_j \odot x]; \theta_j)`.
@@ -105,6 +105,7 @@ class NonlinearDensity(NetworkDensity):
 
     @property
     def is_cheap_in_regimes(self) -> bool:
+        """See :class:`ConditionalDensity`."""
         return self.perfect
 
     @staticmethod
@@ -113,10 +114,12 @@ class NonlinearDensity(NetworkDensity):
         return out[..., 0].T, out[..., 1].T.clamp(*LOG_SCALE_RANGE)
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         mean, log_scale = self._mean_and_log_scale(self.reference_outputs(x, graph, u))
         return gaussian_log_density(self.own_columns(x), mean, log_scale)
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         if self.perfect:
             mean, log_scale = self._mean_and_log_scale(self.embedding_outputs(u))
             return gaussian_log_density(self.own_columns(x)[rows], mean[regimes], log_scale[regimes])
@@ -125,6 +128,7 @@ class NonlinearDensity(NetworkDensity):
         return gaussian_log_density(self.own_columns(x)[rows], mean, log_scale)
 
     def intervened_sum(self, x: Tensor, graph: GraphSample, u: Tensor, weights: Tensor) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         if not self.perfect:
             return super().intervened_sum(x, graph, u, weights)
         mean, log_scale = self._mean_and_log_scale(self.embedding_outputs(u))
@@ -133,6 +137,7 @@ class NonlinearDensity(NetworkDensity):
     def draw(
         self, x: Tensor, graph: GraphSample, u: Tensor, regime: int, *, intervened: bool, noise: Tensor
     ) -> Tensor:
+        """See :class:`ConditionalDensity`."""
         if intervened and self.perfect:
             out = self.embedding_outputs(u[regime : regime + 1])
         else:

@@ -22,29 +22,33 @@ def trace_exponential(weights: Tensor) -> Tensor:
 def log_determinant(weights: Tensor) -> Tensor:
     r""":math:`-\log\det(sI - W) + d \log s` of DAGMA, with ``s`` just above the largest column sum.
 
-    The bound on the spectral radius keeps the matrix an M-matrix, where the measure is defined; ``s`` carries no gradient.
+    The bound on the spectral radius keeps the matrix an M-matrix, where the measure is defined; ``s``
+    carries no gradient.
     """
     d = weights.shape[0]
     s = torch.clamp(weights.detach().sum(0).max() * 1.01, min=1.0)
     matrix = s * torch.eye(d, dtype=weights.dtype, device=weights.device) - weights
-    return -torch.linalg.slogdet(matrix)[1] + d * torch.log(s)
+    log_det: Tensor = torch.linalg.slogdet(matrix)[1]
+    return d * torch.log(s) - log_det
 
 
-def spectral_radius(weights: Tensor, n_steps: int = 30) -> Tensor:
-    r"""Spectral radius of ``W`` (NO-BEARS, SDCD), by power iteration of left and right vectors.
+def spectral_radius(weights: Tensor, n_squarings: int = 10) -> Tensor:
+    r"""Spectral radius of ``W`` (NO-BEARS, SDCD), from left and right vectors of a high power of it.
 
-    The gradient is that of :math:`v^\top W u / v^\top u` with the vectors held fixed, exact at convergence. A tiny constant added
-    to all entries keeps the iteration away from nilpotent matrices; it is taken off the value.
+    The gradient is that of :math:`v^\top W u / v^\top u` with the vectors held fixed, exact at convergence.
+    Powers of an acyclic
+    matrix vanish, so the value there is exactly zero.
     """
-    d = weights.shape[0]
     with torch.no_grad():
-        matrix = weights + 1e-12
-        right = torch.ones(d, dtype=weights.dtype, device=weights.device)
-        left = right.clone()
-        for _ in range(n_steps):
-            right = torch.nn.functional.normalize(matrix @ right, dim=0, eps=1e-30)
-            left = torch.nn.functional.normalize(left @ matrix, dim=0, eps=1e-30)
-    return (left @ weights @ right) / (left @ right).clamp_min(1e-12)
+        power = weights.detach().clone()
+        for _ in range(n_squarings):
+            power = power @ power
+            size = power.abs().max()
+            if float(size) == 0.0:
+                return 0.0 * weights.sum()
+            power = power / size
+        right, left = power.sum(1), power.sum(0)
+    return (left @ weights @ right) / (left @ right).clamp_min(1e-30)
 
 
 MEASURES: dict[str, Acyclicity] = {

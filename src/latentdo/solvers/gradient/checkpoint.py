@@ -55,7 +55,8 @@ def load(path: Path, fingerprint: str) -> TrainState | None:
     content = torch.load(path, weights_only=True)
     if content.pop("fingerprint") != fingerprint:
         raise ValueError(
-            f"The checkpoint {path} belongs to other data or another configuration; delete it or choose another file."
+            f"The checkpoint {path} belongs to other data or another configuration; "
+            "delete it or choose another file."
         )
     content["lagrangian"] = AugmentedLagrangian(**content["lagrangian"])
     content["history"] = tuple(content["history"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,11 +30,17 @@ class GradientConfiguration:
         Truncation: regimes allowed, the reference included. Labels may make it larger.
     estimator : {"exact", "sampled"}
         Exact expectations over targets and regimes, or the paper's relaxed draws and amortised posterior.
+    mechanisms : {"auto", "networks", "closed-form"}
+        Train networks, or refit linear mechanisms in closed form at every step; "auto" does so wherever it
+        can (linear
+        densities, exact estimator).
     per_row_priors : bool
-        Divergences of graph, targets and sticks count once a row, as the paper writes them. Only with the paper's own
+        Divergences of graph, targets and sticks count once a row, as the paper writes them. Only with the
+        paper's own
         grid of xi and gamma.
     per_row_embeddings : bool
-        So does that of the embeddings: the literal reading of the paper. It collapses (see the laboratory book), so even
+        So does that of the embeddings: the literal reading of the paper. It collapses (see the laboratory
+        book), so even
         :meth:`paper` counts this one divergence once a data set.
     edge_log_odds, target_log_odds : float or ndarray [d, d], float
         The paper's xi and gamma.
@@ -55,7 +61,8 @@ class GradientConfiguration:
     max_subproblems : int
         Updates of the Lagrangian at most.
     anneal_cost, anneal_floor, anneal_share : float
-        Extra cost of a target, in nats a row of its regime: where it starts, where it ends, and over which share of the first
+        Extra cost of a target, in nats a row of its regime: where it starts, where it ends, and over which
+        share of the first
         sub-problem it falls (exact estimator only).
     target_step : float
         Step of the natural gradients of targets.
@@ -103,6 +110,7 @@ class GradientConfiguration:
     intervention: Literal["perfect", "imperfect"] = "perfect"
     max_regimes: int = 16
     estimator: Estimator = "exact"
+    mechanisms: Literal["auto", "networks", "closed-form"] = "auto"
     per_row_priors: bool = False
     per_row_embeddings: bool = False
     edge_log_odds: float | NDArray[np.float64] = 0.0
@@ -128,7 +136,7 @@ class GradientConfiguration:
     anneal_floor: float = 0.05
     anneal_share: float = 0.8
     target_step: float = 0.05
-    lagrangian: AugmentedLagrangian = AugmentedLagrangian(0.0, 1e-3, 2.0, 0.9)
+    lagrangian: AugmentedLagrangian = field(default_factory=lambda: AugmentedLagrangian(0.0, 1e-3, 2.0, 0.9))
     acyclicity: str = "trace-exponential"
     tolerance: float = 1e-8
     learning_rate: float = 10**-2.5
@@ -167,14 +175,24 @@ class GradientConfiguration:
                     f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(values)}."
                 )
         positive = (
-            "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps", "max_subproblems",
-            "tolerance", "learning_rate", "graph_samples", "temperature", "final_temperature", "n_init", "refresh",
+            "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps",
+            "max_subproblems",
+            "tolerance", "learning_rate", "graph_samples", "temperature", "final_temperature", "n_init",
+            "refresh",
         )  # fmt: skip
         for name in positive:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name}={getattr(self, name)} must be positive.")
         if not 0.0 < self.train_fraction <= 1.0:
             raise ValueError(f"train_fraction={self.train_fraction} must lie in (0, 1].")
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether mechanisms are refitted in closed form."""
+        possible = self.density == "linear" and self.estimator == "exact"
+        if self.mechanisms == "closed-form" and not possible:
+            raise ValueError("Closed-form mechanisms need density='linear' and the exact estimator.")
+        return possible and self.mechanisms != "networks"
 
     @classmethod
     def paper(cls, **changes: Any) -> GradientConfiguration:
@@ -208,7 +226,7 @@ class GradientConfiguration:
     def temperature_at(self, step: int) -> float:
         """Temperature of the relaxations at an overall step."""
         share = min(step / self.first_steps, 1.0)
-        return self.temperature * (self.final_temperature / self.temperature) ** share
+        return float(self.temperature * (self.final_temperature / self.temperature) ** share)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for provenance."""
@@ -216,9 +234,7 @@ class GradientConfiguration:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.tolist()
-            elif isinstance(value, Path):
-                values[name] = str(value)
-            elif isinstance(value, float) and math.isinf(value):
+            elif isinstance(value, Path) or (isinstance(value, float) and math.isinf(value)):
                 values[name] = str(value)
         values["lagrangian"]["last"] = str(values["lagrangian"]["last"])
         return values

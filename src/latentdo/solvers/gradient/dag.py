@@ -9,7 +9,8 @@ from torch import Tensor
 def nearest_dag(probabilities: Tensor, required: Tensor | None = None) -> Tensor:
     r"""The likely edges, less the least probable ones that close a cycle, ``[d, d]`` of 0/1.
 
-    Edges above one half enter in order of probability (required ones first) unless they close a cycle: a greedy maximiser of the
+    Edges above one half enter in order of probability (required ones first) unless they close a cycle: a
+    greedy maximiser of the
     graph's posterior :math:`\sum_{ij} A_{ij} \Lambda_{ij}` over DAGs.
     """
     d = probabilities.shape[0]

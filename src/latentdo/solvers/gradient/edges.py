@@ -20,12 +20,16 @@ def edge_probabilities(
 ) -> Array:
     r"""Approximate probability of every directed edge, ``[d, d]``.
 
-    For an edge ``i -> j`` of the final graph, :math:`\Delta` is what the log-likelihood of ``j`` loses when the edge is cut and the
-    remaining mechanism keeps its parameters but for the location and scale of its residual; with the penalty ``c`` of an edge
-    (half the logarithm of ``n`` a parameter, less the prior log-odds) its probability is :math:`\sigma(\Delta - c)`. An edge that is
+    For an edge ``i -> j`` of the final graph, :math:`\Delta` is what the log-likelihood of ``j`` loses when
+    the edge is cut and the
+    remaining mechanism keeps its parameters but for the location and scale of its residual; with the penalty
+    ``c`` of an edge
+    (half the logarithm of ``n`` a parameter, less the prior log-odds) its probability is
+    :math:`\sigma(\Delta - c)`. An edge that is
     not in the graph gets :math:`\sigma(-c)`, or 0 if the graph has it the other way round.
 
-    This is an approximation, and not :math:`\sigma(\Lambda)`, which collapses and is no posterior: the rest of the graph is not
+    This is an approximation, and not :math:`\sigma(\Lambda)`, which collapses and is no posterior: the rest
+    of the graph is not
     re-optimised, so the doubt about directions and about absent edges is understated.
     """
     topology = model.topology
@@ -40,7 +44,7 @@ def edge_probabilities(
     for i, j in np.argwhere(topology.adjacency):
         gain = _loss_without(model, z, q, int(i), int(j))
         out[i, j] = 1.0 / (1.0 + np.exp(np.clip(cost[i, j] - gain, -500, 500)))
-    return out
+    return np.asarray(out)
 
 
 def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> float:
@@ -57,7 +61,7 @@ def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> flo
         residual = z[:, j] - coefficients[0] - z @ coefficients[1:]
         residual = residual - shared @ residual / total
         variance = max(float(shared @ residual**2) / total, 1e-300)
-        return with_edge + 0.5 * total * (np.log(2.0 * np.pi * variance) + 1.0)
+        return with_edge + 0.5 * total * (float(np.log(2.0 * np.pi * variance)) + 1.0)
     assert isinstance(model, NeuralMixture)
     adjacency = model.topology.adjacency.copy()
     adjacency[i, j] = 0

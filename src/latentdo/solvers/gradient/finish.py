@@ -14,6 +14,8 @@ from latentdo.model.mixture import LatentMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 
+Model = NeuralMixture | LinearMixture
+
 
 @dataclass(frozen=True, eq=False)
 class Finished:
@@ -44,22 +46,31 @@ def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) 
     return NeuralMixture(topology, shape, mixture.embeddings.mean.cpu().float().numpy(), state)
 
 
-def with_weights(model: NeuralMixture, weights: Array) -> NeuralMixture:
+def with_weights(model: Model, weights: Array) -> Model:
     """The same model under other weights."""
     return replace(model, topology=replace(model.topology, weights=weights))
 
 
-def keep_regimes(model: NeuralMixture, kept: NDArray[np.int64]) -> NeuralMixture:
+def keep_regimes(model: Model, kept: NDArray[np.int64]) -> Model:
     """The same model with some of its regimes; their weights are scaled to sum to one."""
-    topology = model.topology
-    weights = topology.weights[kept]
+    weights = model.topology.weights[kept]
     total = weights.sum()
     weights = weights / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
+    topology = Topology(model.topology.adjacency, model.topology.targets[kept], weights)
+    if isinstance(model, NeuralMixture):
+        shape = replace(model.architecture, n_regimes=len(kept))
+        return NeuralMixture(topology, shape, model.embeddings[kept], model.state)
+    place = np.full(model.topology.n_regimes, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    left = np.flatnonzero(place[model.target_index[:, 0]] >= 0)
+    index = model.target_index[left].copy()
+    index[:, 0] = place[index[:, 0]]
     return replace(
         model,
-        topology=Topology(topology.adjacency, topology.targets[kept], weights),
-        architecture=replace(model.architecture, n_regimes=len(kept)),
-        embeddings=model.embeddings[kept],
+        topology=topology,
+        target_index=index,
+        target_coefficients=model.target_coefficients[left],
+        target_variances=model.target_variances[left],
     )
 
 
@@ -71,9 +82,7 @@ def labelled_responsibilities(model: FittedModel, z: Array, labels: NDArray[np.i
     return found
 
 
-def fit_weights(
-    model: NeuralMixture, z: Array, labels: NDArray[np.int64], n_steps: int = 20
-) -> NeuralMixture:
+def fit_weights(model: Model, z: Array, labels: NDArray[np.int64], n_steps: int = 20) -> Model:
     """Expectation-maximisation of the regimes' weights alone, the mechanisms held fixed."""
     density = model.log_density(z)
     weights = model.topology.weights
@@ -112,12 +121,21 @@ def finish(
     min_share : float
         Unlabelled regimes with a smaller share of the rows are dropped; the reference never is.
     """
-    n_regimes = mixture.architecture.n_regimes
     with torch.no_grad():
         start = torch.softmax(mixture.sticks.expected_log_weights().double(), 0).cpu().numpy()
         probabilities = mixture.targets.probabilities().double().cpu().numpy()
     labels = supervision.labels
-    model = fit_weights(harden(mixture, adjacency, start), z, labels)
+    trained = harden(mixture, adjacency, start)
+    if mixture.architecture.density == "linear":
+        return _finish(trained.to_linear(), z, labels, probabilities, min_share)
+    return _finish(trained, z, labels, probabilities, min_share)
+
+
+def _finish(
+    model: Model, z: Array, labels: NDArray[np.int64], probabilities: Array, min_share: float
+) -> Finished:
+    n_regimes = model.topology.n_regimes
+    model = fit_weights(model, z, labels)
     named = np.zeros(n_regimes, dtype=bool)
     named[labels[labels >= 0]] = True
     named[0] = True
@@ -126,8 +144,7 @@ def finish(
     place = np.full(n_regimes + 1, -1)
     place[kept] = np.arange(len(kept))
     model = fit_weights(model, z, place[labels])
-    fitted: FittedModel = model.to_linear() if model.architecture.density == "linear" else model
-    return Finished(fitted, kept, probabilities[kept])
+    return Finished(model, kept, probabilities[kept])
 
 
 __all__ = ["Finished", "LinearMixture", "finish", "harden", "labelled_responsibilities"]

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,8 +16,8 @@ from torch import Tensor
 from latentdo.model.assignments import UNKNOWN, responsibilities
 from latentdo.model.evidence import Evidence
 from latentdo.model.graph import GraphSample
-from latentdo.model.moments import Moments
 from latentdo.model.mixture import LatentMixture, Priors
+from latentdo.model.moments import Moments
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
@@ -77,12 +78,12 @@ class Trainer:
 
     def _make_optimizer(self) -> torch.optim.Adam:
         c = self.configuration
-        networks, structure = [], []
+        networks: list[Tensor] = []
+        structure: list[Tensor] = []
         for name, parameter in self.model.named_parameters():
             if name == "targets.logits" and c.estimator == "exact":
                 continue  # they follow natural gradients, see _update_targets
-            is_network = name.startswith(("density.", "assignments."))
-            (networks if is_network else structure).append(parameter)
+            (structure if name == "graph.logits" else networks).append(parameter)
         groups = [
             {"params": networks, "weight_decay": c.weight_decay, "share": 1.0},
             {"params": structure, "weight_decay": 0.0, "share": c.structure_rate},
@@ -128,7 +129,7 @@ class Trainer:
                         raise FloatingPointError(
                             f"The loss is not finite or explodes at step {state.step}, even at learning rate "
                             f"{self.configuration.learning_rate * state.rate_scale:.1e}. Try a smaller "
-                            "learning_rate, transform='rank-gaussian' for heavy tails, or device='cpu' in float64."
+                            "learning_rate, or transform='rank-gaussian' for heavy tails."
                         )
                     note = f"step {state.step}: loss broke down, learning rate halved"
                     # another draw of the noise, or the same step would break in the same way
@@ -199,7 +200,7 @@ class Trainer:
         total, terms = 0.0, {}
         self.model.train()
         for i in range(n_steps):
-            evidence, cost = self._step(state, state.step + i, labels, candidates, graph, moments)
+            evidence = self._step(state, state.step + i, labels, candidates, graph, moments)
             total += float(evidence.total.detach())
             if i == n_steps - 1:
                 terms = evidence.to_floats()
@@ -239,21 +240,19 @@ class Trainer:
         impatient = 0 < c.patience <= state.stale * c.refresh and state.phase_step > length // 2
         if state.phase_step < length and not impatient:
             return state
-        fresh = {"phase_step": 0, "best": float("-inf"), "stale": 0}
+        state = replace(state, phase_step=0, best=float("-inf"), stale=0)
         if state.phase == "fixed":
-            return replace(state, phase="done", **fresh)
+            return replace(state, phase="done")
         finished = state.violation <= c.tolerance
         if not finished and state.subproblem + 1 < c.max_subproblems:
             return replace(
                 state,
                 subproblem=state.subproblem + 1,
                 lagrangian=state.lagrangian.update(state.violation),
-                **fresh,
             )
         probabilities = self.model.graph.probabilities().detach()
         adjacency = nearest_dag(probabilities, self.model.graph.required).to(probabilities.dtype)
-        phase = "fixed" if c.final_steps else "done"
-        return replace(state, phase=phase, adjacency=adjacency, **fresh)
+        return replace(state, phase="fixed" if c.final_steps else "done", adjacency=adjacency)
 
     def _step(
         self,
@@ -263,7 +262,7 @@ class Trainer:
         candidates: Tensor | None,
         graph: GraphSample | None,
         moments: Moments | None,
-    ) -> tuple[Evidence, Tensor]:
+    ) -> Evidence:
         """One gradient step on minus the bound a row, plus the Lagrangian's cost of cycles."""
         n = len(self.problem.x)
         self.optimizer.zero_grad(set_to_none=True)
@@ -274,19 +273,22 @@ class Trainer:
         cost = evidence.total.new_zeros(())
         if graph is None:
             cost = state.lagrangian.cost(self.measure(self.model.graph.probabilities()))
-        (cost - evidence.total / n).backward()
+        (cost - evidence.total / n).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         if self.configuration.estimator == "exact":
             self._update_targets(state, step)
-        return evidence, cost
+        return evidence
 
     @torch.no_grad()
     def _update_targets(self, state: TrainState, step: int) -> None:
         r"""A natural-gradient step on the target posterior, with an extra cost that fades.
 
-        The bound is linear in :math:`\pi`, so its maximiser is :math:`\mathrm{logit}\, \pi_{kj} = \Delta_{kj} + \gamma - c` with the gain
-        :math:`\Delta_{kj}` of an own mechanism; the gradient by the logits, divided by :math:`\pi (1 - \pi)`, is the way to it and does
-        not vanish. Early on the reference mechanisms are still poor, and every regime would rather have its own: a cost a
+        The bound is linear in :math:`\pi`, so its maximiser is :math:`\mathrm{logit}\, \pi_{kj} =
+        \Delta_{kj} + \gamma - c` with the gain
+        :math:`\Delta_{kj}` of an own mechanism; the gradient by the logits, divided by :math:`\pi (1 -
+        \pi)`, is the way to it and does
+        not vanish. Early on the reference mechanisms are still poor, and every regime would rather have its
+        own: a cost a
         row, and a temperature with it, make the regimes with the largest gain leave first.
         """
         logits = self.model.targets.logits
@@ -303,7 +305,7 @@ class Trainer:
             extra = c.anneal_cost * (c.anneal_floor / c.anneal_cost) ** share
         counts = self.regime_counts[:, None]
         wanted = (way + logits - extra * counts) / (1.0 + 0.2 * extra * counts)
-        logits += c.target_step * (wanted.clamp(-10.0, 10.0) - logits)
+        logits.add_(c.target_step * (wanted.clamp(-10.0, 10.0) - logits))
         logits.grad = None
 
     def _row_evidence(
@@ -316,8 +318,9 @@ class Trainer:
             rows = torch.randint(n, (c.batch_size,), device=x.device)
             x, labels = x[rows], labels[rows]
             candidates = None if candidates is None else candidates[rows]
-        bound = self.model.exact_evidence if c.estimator == "exact" else self.model.sampled_evidence
-        options = {} if c.estimator == "exact" else {"kappa": c.kappa}
+        bound = self.model.exact_evidence
+        if c.estimator == "sampled":
+            bound = partial(self.model.sampled_evidence, kappa=c.kappa)
         return bound(
             x,
             labels,
@@ -327,7 +330,6 @@ class Trainer:
             graph=graph,
             n_graphs=c.graph_samples,
             temperature=c.temperature_at(step),
-            **options,
         )
 
     @property

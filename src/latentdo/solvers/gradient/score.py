@@ -13,9 +13,10 @@ from latentdo.solvers.gradient.configuration import GradientConfiguration
 def penalised_score(
     model: FittedModel, z: Array, labels: NDArray[np.int64], configuration: GradientConfiguration
 ) -> dict[str, float]:
-    r"""Log-likelihood of all rows less half the logarithm of ``n`` a free parameter, plus the edges' log-prior.
+    r"""Log-likelihood of all rows less ``log(n) / 2`` a free parameter, plus the edges' prior.
 
-    Labelled rows enter with :math:`\log p(x \mid k) + \log w_k`, the others with the regimes summed out. How many free parameters an
+    Labelled rows enter with :math:`\log p(x \mid k) + \log w_k`, the others with the regimes summed out. How
+    many free parameters an
     edge or a mechanism counts for is a property of the density's family.
     """
     joint = model.log_joint(z)

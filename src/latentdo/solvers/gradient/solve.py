@@ -157,7 +157,7 @@ def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]
     own = place[labels]
     top = joint.max(axis=1)
     free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
-    return np.where(own >= 0, joint[np.arange(len(z)), own], free)
+    return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))
 
 
 def dtype_of(configuration: GradientConfiguration) -> torch.dtype:
@@ -181,6 +181,7 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
         flow_layers=c.flow_layers,
         flow_units=c.flow_units,
         amortised=c.estimator == "sampled",
+        closed_form=c.closed_form,
     )
     allowed = None if c.forbidden is None else torch.as_tensor(~np.asarray(c.forbidden, dtype=bool))
     required = None if c.required is None else torch.as_tensor(np.asarray(c.required, dtype=bool))
@@ -287,8 +288,8 @@ def _assemble(
     if not best.reached:
         status = "not converged"
         message = (
-            f"The acyclicity constraint stopped at {best.state.violation:.1e}, above {c.tolerance:.0e}: cycles were "
-            "cut at their least probable edges. Try more sub-problems or another random_state."
+            f"The acyclicity constraint stopped at {best.state.violation:.1e}, above {c.tolerance:.0e}: "
+            "cycles were cut at their least probable edges. Try more sub-problems or another random_state."
         )
     if any(run.interrupted for run in restarts):
         status, message = "interrupted", "Stopped by the user: this is the best state so far. " + message

@@ -18,8 +18,10 @@ def cluster_rows(
 ) -> NDArray[np.int64]:
     """Guess a regime for every unlabelled row; labelled rows keep theirs, ``[n]``.
 
-    A Gaussian mixture clusters the rows. With labels, a cluster takes the label most of its labelled rows carry; without,
-    the cluster that differs from the others in the fewest variables becomes the reference (an intervention moves its
+    A Gaussian mixture clusters the rows. With labels, a cluster takes the label most of its labelled rows
+    carry; without,
+    the cluster that differs from the others in the fewest variables becomes the reference (an intervention
+    moves its
     targets and their descendants, two interventions move both sets).
 
     Parameters

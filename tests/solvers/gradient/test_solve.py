@@ -1,0 +1,214 @@
+"""Whole fits on small data: every variant and family, resumption, interruption, breakdown, determinism."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from latentdo.data import Dataset
+from latentdo.graphs import is_dag
+from latentdo.model.neural_mixture import NeuralMixture
+from latentdo.scm import simulate
+from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, solve
+from latentdo.solvers.gradient.loop import Trainer
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+QUICK = GradientConfiguration(
+    max_regimes=4,
+    embedding_size=4,
+    width=8,
+    n_blocks=1,
+    first_steps=40,
+    steps=10,
+    final_steps=10,
+    max_subproblems=4,
+    refresh=10,
+    learning_rate=1e-2,
+    lagrangian=AugmentedLagrangian(0.0, 1.0, 10.0, 0.9),
+)
+
+
+def data(variant: str = "latent", n: int = 300, seed: int = 0) -> Dataset:
+    s = simulate(3, 1, n_samples=n, random_state=seed)
+    known: dict[str, object] = {}
+    if variant in ("unknown", "known", "semi-supervised"):
+        known["regimes"] = s.regimes
+    if variant == "known":
+        known["targets"] = s.targets
+    if variant == "semi-supervised":
+        some = np.random.default_rng(seed).random(len(s.regimes)) < 0.3
+        known["regimes"] = [int(k) if keep else None for k, keep in zip(s.regimes, some, strict=True)]
+    return Dataset.from_table(s.X, **known)
+
+
+def check(result, dataset):
+    topology = result.model.topology
+    assert is_dag(topology.adjacency)
+    assert not topology.targets[0].any()
+    assert topology.weights.sum() == pytest.approx(1.0)
+    assert result.responsibilities.shape == (dataset.n_rows, topology.n_regimes)
+    np.testing.assert_allclose(result.responsibilities.sum(axis=1), 1.0)
+    assert result.edge_probabilities.shape == (3, 3)
+    assert ((result.edge_probabilities >= 0) & (result.edge_probabilities <= 1)).all()
+    assert len(result.regime_names) == topology.n_regimes == len(result.target_probabilities)
+    assert np.isfinite(result.evidence)
+    assert np.isfinite(result.model.score_samples(dataset.z)).all()
+
+
+@pytest.mark.parametrize("estimator", ["exact", "sampled"])
+@pytest.mark.parametrize("variant", ["latent", "semi-supervised", "unknown", "known", "observational"])
+def test_every_variant(variant, estimator):
+    dataset = data(variant)
+    c = replace(QUICK, estimator=estimator, max_regimes=1 if variant == "observational" else 4)
+    result = solve(dataset, c)
+    check(result, dataset)
+    assert variant in result.message or result.status == "not converged"
+    if variant == "known":
+        np.testing.assert_array_equal(result.model.topology.targets, dataset.targets)
+    if variant in ("unknown", "known"):
+        np.testing.assert_array_equal(result.regimes, dataset.regimes)
+    if variant == "observational":
+        assert result.n_regimes == 1
+
+
+@pytest.mark.parametrize("estimator", ["exact", "sampled"])
+@pytest.mark.parametrize("intervention", ["perfect", "imperfect"])
+@pytest.mark.parametrize("density", ["nonlinear", "flow"])
+def test_every_family(density, intervention, estimator):
+    dataset = data()
+    c = replace(
+        QUICK,
+        density=density,
+        intervention=intervention,
+        estimator=estimator,
+        first_steps=20,
+        max_subproblems=2,
+    )
+    result = solve(dataset, c)
+    check(result, dataset)
+    again = NeuralMixture.from_arrays(result.model.to_arrays())
+    np.testing.assert_allclose(again.score_samples(dataset.z), result.model.score_samples(dataset.z))
+
+
+def test_same_seed_same_result_and_the_global_generator_is_left_alone():
+    dataset = data()
+    before = torch.get_rng_state()
+    first, second = solve(dataset, QUICK), solve(dataset, QUICK)
+    assert torch.equal(before, torch.get_rng_state())
+    assert first.evidence == second.evidence
+    np.testing.assert_array_equal(first.responsibilities, second.responsibilities)
+    other = solve(dataset, replace(QUICK, random_state=1))
+    assert other.evidence != first.evidence
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_a_killed_fit_resumes_to_the_same_result(tmp_path, density):
+    dataset = data("unknown")
+    c = replace(QUICK, density=density, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
+    whole = solve(dataset, replace(c, checkpoint=None))
+    calls = 0
+
+    def die(entry):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise MemoryError("killed")
+
+    with pytest.raises(MemoryError):
+        solve(dataset, c, die)
+    steps = []
+    resumed = solve(dataset, c, lambda entry: steps.append(entry["step"]))
+    assert min(steps) > 20  # it did not start again
+    assert resumed.evidence == whole.evidence
+    np.testing.assert_array_equal(resumed.responsibilities, whole.responsibilities)
+    assert not list(tmp_path.glob("*.tmp"))
+    with pytest.raises(ValueError, match="other data or another configuration"):
+        solve(dataset, replace(c, learning_rate=0.02))
+
+
+def test_interruption_returns_the_best_so_far():
+    dataset = data()
+
+    def stop(entry):
+        if entry["step"] >= 20:
+            raise KeyboardInterrupt
+
+    result = solve(dataset, QUICK, stop)
+    assert result.status == "interrupted"
+    check(result, dataset)
+
+
+def test_breakdown_backs_off_and_then_says_what_to_try(monkeypatch):
+    dataset = data("unknown")
+    original, broken = Trainer._step, [0]
+
+    def sometimes(self, *args):
+        evidence = original(self, *args)
+        if broken[0] == 0 and args[1] == 15:
+            broken[0] = 1
+            with torch.no_grad():
+                self.model.graph.logits.fill_(torch.nan)
+        return evidence
+
+    monkeypatch.setattr(Trainer, "_step", sometimes)
+    result = solve(dataset, QUICK)
+    check(result, dataset)
+    assert "learning rate halved" in result.warnings[0]
+
+    def always(self, *args):
+        evidence = original(self, *args)
+        with torch.no_grad():
+            self.model.graph.logits.fill_(torch.nan)
+        return evidence
+
+    monkeypatch.setattr(Trainer, "_step", always)
+    with pytest.raises(FloatingPointError, match="learning_rate"):
+        solve(dataset, QUICK)
+
+
+def test_an_unmet_constraint_is_reported_and_cut():
+    dataset = data("unknown")
+    c = replace(QUICK, max_subproblems=1, lagrangian=AugmentedLagrangian(), edge_logit=3.0)
+    with pytest.warns(ConvergenceWarning, match="cycles were cut"):
+        result = solve(dataset, c)
+    assert result.status == "not converged"
+    check(result, dataset)
+
+
+def test_constraints_on_edges_hold():
+    dataset = data("unknown")
+    forbidden = np.zeros((3, 3), dtype=bool)
+    forbidden[0, 1] = True
+    required = np.zeros((3, 3), dtype=bool)
+    required[1, 0] = True
+    result = solve(dataset, replace(QUICK, forbidden=forbidden, required=required))
+    assert result.model.topology.adjacency[0, 1] == 0
+    assert result.model.topology.adjacency[1, 0] == 1
+
+
+def test_restarts_in_parallel_are_those_in_sequence():
+    dataset = data("unknown", n=120)
+    c = replace(QUICK, n_init=2, first_steps=10, max_subproblems=1)
+    one, two = solve(dataset, c), solve(dataset, replace(c, n_jobs=2))
+    assert len(one.comparison) == 2
+    assert [r["held_out"] for r in one.comparison] == pytest.approx([r["held_out"] for r in two.comparison])
+    assert one.evidence == pytest.approx(two.evidence)
+
+
+def test_minibatches_and_labels_only_in_part():
+    dataset = data("semi-supervised")
+    result = solve(dataset, replace(QUICK, density="nonlinear", batch_size=64))
+    check(result, dataset)
+    known = dataset.regimes >= 0
+    np.testing.assert_array_equal(result.regimes[known], dataset.regimes[known])
+
+
+def test_a_pair_with_known_interventions_is_oriented():
+    s = simulate(preset="paper-pairs", random_state=3)
+    assert s.adjacency.to_numpy().sum() == 1
+    dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
+    c = replace(QUICK, first_steps=300, steps=50, max_subproblems=30, structure_rate=3.0)
+    np.testing.assert_array_equal(solve(dataset, c).model.topology.adjacency, s.adjacency.to_numpy())

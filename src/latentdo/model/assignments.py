@@ -68,7 +68,7 @@ class AmortisedAssignments(nn.Module):
 
     def log_probabilities(self, x: Tensor, u: Tensor) -> Tensor:
         r""":math:`\log q(z \mid x)` ``[B, n_regimes]`` for embeddings ``u [n_regimes, h]``."""
-        query = self.trunk(self.first(x[None]))[0]
+        query = self.trunk(self.first(x[None]))[0].T
         return functional.log_softmax(self.scale * query @ u.T, dim=1)
 
     @staticmethod

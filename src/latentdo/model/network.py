@@ -58,11 +58,11 @@ class Block(nn.Module):
 
 
 class Trunk(nn.Module):
-    """Blocks and the output layer: from the first hidden layer ``[m, B, width]`` to ``[m, B, outputs]``.
+    """Blocks and the output layer: from the first hidden layer ``[m, B, width]`` to ``[m, outputs, B]``.
 
-    The first layer is not part of it: it is linear, so the densities apply it to the few embeddings before
-    they add
-    it to the many rows, and the rows x regimes x embedding tensor never exists.
+    The first layer is not part of it: it is linear, so the densities apply it to the few embeddings before they add
+    it to the many rows, and the rows x regimes x embedding tensor never exists. Outputs come before rows: what follows
+    works on one output of all rows at a time, which then lie side by side in memory.
     """
 
     def __init__(self, n_networks: int, width: int, n_blocks: int, outputs: int, dropout: float) -> None:
@@ -74,5 +74,5 @@ class Trunk(nn.Module):
         """Apply blocks and output layer."""
         for block in self.blocks:
             hidden = block(hidden)
-        out: Tensor = self.output(hidden)
-        return out
+        weight, bias = self.output.weight.transpose(1, 2), self.output.bias.transpose(1, 2)
+        return torch.baddbmm(bias, weight, hidden.transpose(1, 2))

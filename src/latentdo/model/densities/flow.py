@@ -19,33 +19,36 @@ from latentdo.model.densities.base import LOG_SCALE_RANGE, ConditionalDensity, g
 from latentdo.model.densities.nonlinear import NetworkDensity
 from latentdo.model.graph import GraphSample
 
+LOG_SLOPE_RANGE = (-9.0, 9.0)
+"""Bounds of the log-slopes of units, so that no float overflows."""
+
 
 def sigmoidal_layer(x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
     r"""One layer of the flow and its log-derivative.
 
     Parameters
     ----------
-    x : Tensor [...]
+    x : Tensor [m, B]
         Points.
-    parameters : Tensor [..., 3 * F]
-        Unconstrained slopes (through softplus), offsets and weights (through softmax) of the units.
+    parameters : Tensor [m, 3 * F, B]
+        Logarithms of the slopes, offsets, and unconstrained weights (through softmax) of the units.
 
     Returns
     -------
-    y, log_derivative : Tensor [...]
+    y, log_derivative : Tensor [m, B]
         :math:`y = \sigma^{-1}(w^\top \sigma(a x + b))` and
         :math:`\log y' = \log \sum_f w_f a_f \sigma'_f - \log \sigma(y) - \log \sigma(-y)`.
     """
-    raw_slope, offset, raw_weight = parameters.chunk(3, dim=-1)
-    slope = functional.softplus(raw_slope) + 1e-4
-    log_weight = functional.log_softmax(raw_weight, dim=-1)
-    unit = slope * x[..., None] + offset
-    log_high = functional.logsigmoid(unit)
+    log_slope, offset, raw_weight = parameters.chunk(3, dim=1)
+    log_slope = log_slope.clamp(*LOG_SLOPE_RANGE)
+    log_weight = raw_weight - torch.logsumexp(raw_weight, dim=1, keepdim=True)
+    unit = log_slope.exp() * x[:, None] + offset
+    log_high = log_weight + functional.logsigmoid(unit)
     log_low = log_high - unit  # log sigma(-c) = log sigma(c) - c
-    log_p = torch.logsumexp(log_weight + log_high, dim=-1)
-    log_1p = torch.logsumexp(log_weight + log_low, dim=-1)
-    log_slope = torch.logsumexp(log_weight + slope.log() + log_high + log_low, dim=-1)
-    return log_p - log_1p, log_slope - log_p - log_1p
+    log_p = torch.logsumexp(log_high, dim=1)
+    log_1p = torch.logsumexp(log_low, dim=1)
+    log_sum = torch.logsumexp(log_slope + log_high + log_low - log_weight, dim=1)
+    return log_p - log_1p, log_sum - log_p - log_1p
 
 
 class FlowDensity(NetworkDensity):
@@ -93,22 +96,22 @@ class FlowDensity(NetworkDensity):
         with torch.no_grad():
             for layer in range(self.n_layers):
                 start = 3 * self.n_units * layer
-                bias[..., start : start + self.n_units] = 0.55
+                bias[..., start : start + self.n_units] = 0.0
                 bias[..., start + self.n_units : start + 2 * self.n_units] = torch.linspace(
                     -2.0, 2.0, self.n_units
                 )
 
     def transform(self, x: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        """Flow the points ``[...]`` under network outputs ``[..., outputs]``; value and log-derivative."""
+        """Flow the points ``[m, B]`` under network outputs ``[m, outputs, B]``; value and log-derivative."""
         total = torch.zeros_like(x)
-        for parameters in out[..., :-2].chunk(self.n_layers, dim=-1):
+        for parameters in out[:, :-2].chunk(self.n_layers, dim=1):
             x, log_derivative = sigmoidal_layer(x, parameters)
             total = total + log_derivative
         return x, total
 
     def _log_density(self, x: Tensor, out: Tensor) -> Tensor:
         y, log_derivative = self.transform(x, out)
-        return gaussian_log_density(y, out[..., -2], out[..., -1].clamp(*LOG_SCALE_RANGE)) + log_derivative
+        return gaussian_log_density(y, out[:, -2], out[:, -1].clamp(*LOG_SCALE_RANGE)) + log_derivative
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
@@ -116,11 +119,18 @@ class FlowDensity(NetworkDensity):
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
-        if self.perfect:
-            out = self.embedding_outputs(u).index_select(1, regimes)
-        else:
-            out = self.intervened_outputs(x, graph, u, rows, regimes)
-        return self._log_density(self.own_columns(x)[rows].T, out).T
+        points = self.own_columns(x)[rows].T
+        if not self.perfect:
+            return self._log_density(points, self.intervened_outputs(x, graph, u, rows, regimes)).T
+        # regime by regime: one set of parameters for all its rows, instead of a copy for each
+        out = self.embedding_outputs(u)
+        order = torch.argsort(regimes, stable=True)
+        sizes = torch.bincount(regimes, minlength=len(u)).tolist()
+        parts = points[:, order].split(sizes, dim=1)
+        density = [self._log_density(part, out[:, :, k : k + 1]) for k, part in enumerate(parts) if sizes[k]]
+        if not density:
+            return points.T
+        return torch.cat(density, dim=1).T[torch.argsort(order)]
 
     def inverse(self, y: Tensor, out: Tensor, n_steps: int = 80) -> Tensor:
         """Invert :meth:`transform` by bisection, after doubling an interval until it contains the solution."""
@@ -139,11 +149,11 @@ class FlowDensity(NetworkDensity):
     ) -> Tensor:
         """See :class:`ConditionalDensity`."""
         if intervened and self.perfect:
-            out = self.embedding_outputs(u[regime : regime + 1]).expand(-1, len(x), -1)
+            out = self.embedding_outputs(u[regime : regime + 1]).expand(-1, -1, len(x))
         else:
             at = regime if intervened else 0
             out = self.reference_outputs(x, graph, u[at : at + 1])
-        base = out[..., -2] + out[..., -1].clamp(*LOG_SCALE_RANGE).exp() * noise.T
+        base = out[:, -2] + out[:, -1].clamp(*LOG_SCALE_RANGE).exp() * noise.T
         return self.inverse(base, out).T
 
 

@@ -69,9 +69,9 @@ class LinearDensity(ConditionalDensity):
     def mechanisms(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Coefficients ``[K, d, m]`` (parent, variable), intercepts and log standard deviations ``[K, m]``."""
         out = self.trunk(self.first(u.expand(self.n_networks, -1, -1)))
-        coefficients = out[:, :, : self.n_variables].permute(1, 2, 0)
-        log_scale = out[:, :, -1].T.clamp(*LOG_SCALE_RANGE)
-        return coefficients, out[:, :, -2].T, log_scale
+        coefficients = out[:, : self.n_variables].permute(2, 1, 0)
+        log_scale = out[:, -1].T.clamp(*LOG_SCALE_RANGE)
+        return coefficients, out[:, -2].T, log_scale
 
     def _masked(self, graph: GraphSample) -> Tensor:
         values = graph.values

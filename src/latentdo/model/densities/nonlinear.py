@@ -57,7 +57,7 @@ class NetworkDensity(ConditionalDensity):
         return out
 
     def reference_outputs(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
-        """Network outputs of every row under the reference, ``[m, B, outputs]``."""
+        """Network outputs of every row under the reference, ``[m, outputs, B]``."""
         bias = self.first_parents.bias + self._embedded(u[:1])
         hidden = torch.baddbmm(bias, self.parents(x, graph), self.first_parents.weight)
         out: Tensor = self.trunk(hidden)
@@ -66,14 +66,14 @@ class NetworkDensity(ConditionalDensity):
     def intervened_outputs(
         self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor
     ) -> Tensor:
-        """Network outputs of the pairs, ``[m, P, outputs]``; imperfect interventions."""
+        """Network outputs of the pairs, ``[m, outputs, P]``; imperfect interventions."""
         embedded = self._embedded(u) + self.first_parents.bias
         hidden = torch.bmm(self.parents(x, graph), self.first_parents.weight)
         out: Tensor = self.trunk(hidden.index_select(1, rows) + embedded.index_select(1, regimes))
         return out
 
     def embedding_outputs(self, u: Tensor) -> Tensor:
-        """Network outputs that see the embedding alone (perfect interventions), ``[m, K, outputs]``."""
+        """Network outputs that see the embedding alone (perfect interventions), ``[m, outputs, K]``."""
         out: Tensor = self.trunk(self._embedded(u) + self.first_parents.bias)
         return out
 
@@ -110,8 +110,8 @@ class NonlinearDensity(NetworkDensity):
 
     @staticmethod
     def _mean_and_log_scale(out: Tensor) -> tuple[Tensor, Tensor]:
-        """From outputs ``[m, B, 2]`` to two ``[B, m]``."""
-        return out[..., 0].T, out[..., 1].T.clamp(*LOG_SCALE_RANGE)
+        """From outputs ``[m, 2, B]`` to two ``[B, m]``."""
+        return out[:, 0].T, out[:, 1].T.clamp(*LOG_SCALE_RANGE)
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""

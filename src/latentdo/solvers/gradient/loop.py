@@ -42,7 +42,8 @@ class Problem:
     priors : Priors
         Prior knowledge.
     warm_labels : Tensor [n] of int64, optional
-        Guesses that stand in for unknown labels during the first half of the first sub-problem.
+        Guesses that stand in for unknown labels while the graph is relaxed (closed-form mechanisms), or during the
+        first half of the first sub-problem (networks).
     """
 
     x: Tensor
@@ -178,9 +179,12 @@ class Trainer:
     def _labels(self, state: TrainState) -> Tensor:
         """Known labels, with guesses for the others while the run warms up."""
         warm = self.problem.warm_labels
-        if warm is None or state.subproblem or state.phase != "relaxed":
+        if warm is None or state.phase != "relaxed":
             return self.problem.labels
-        if state.phase_step >= self.configuration.first_steps // 2:
+        # relaxed edges blur every density; closed-form fits leave regimes to the polish that follows
+        if not self.configuration.closed_form and (
+            state.subproblem or state.phase_step >= self.configuration.first_steps // 2
+        ):
             return self.problem.labels
         return torch.where(self.problem.labels == UNKNOWN, warm, self.problem.labels)
 

@@ -20,6 +20,7 @@ from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.mixture import Architecture, LatentMixture, Priors
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
@@ -29,6 +30,7 @@ from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import edge_probabilities
 from latentdo.solvers.gradient.finish import Finished, finish, labelled_responsibilities
 from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
+from latentdo.solvers.gradient.polish import polish
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.starts import cluster_rows
 from latentdo.solvers.gradient.state import TrainState
@@ -144,9 +146,36 @@ def run_restart(
         adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
         mixture.cpu().eval()
         finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
+        if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
+            finished = _polish(finished, mixture, dataset.z[train], known, c)
     score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
     error = float(score.std() / np.sqrt(len(score))) if len(score) else 0.0
     return Restart(finished, state, float(score.mean()), error, reached, interrupted)
+
+
+def _polish(
+    finished: Finished,
+    mixture: LatentMixture,
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+) -> Finished:
+    """Let the penalised score have the last word on edges and targets."""
+    assert isinstance(finished.model, LinearMixture)
+    place = np.full(supervision.n_regimes + 1, -1)
+    place[finished.kept] = np.arange(len(finished.kept))
+    d = z.shape[1]
+    model, _ = polish(
+        finished.model,
+        z,
+        place[supervision.labels],
+        supervision.targets[finished.kept],
+        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
+        mixture.graph.allowed.numpy(),
+        mixture.graph.required.numpy(),
+        perfect=configuration.intervention == "perfect",
+    )
+    return Finished(model, finished.kept, np.where(model.topology.targets, 1.0, 0.0))
 
 
 def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]) -> Array:

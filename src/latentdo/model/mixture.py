@@ -125,6 +125,8 @@ class LatentMixture(nn.Module):
         Constraints on edges.
     edge_logit, target_logit, embedding_scale : float
         Starting values.
+    edge_jitter : float
+        Standard deviation of random starts around ``edge_logit``.
     """
 
     def __init__(
@@ -136,6 +138,7 @@ class LatentMixture(nn.Module):
         allowed: Tensor | None = None,
         required: Tensor | None = None,
         edge_logit: float = 0.0,
+        edge_jitter: float = 0.0,
         target_logit: float = 0.0,
         embedding_scale: float = 0.1,
     ) -> None:
@@ -145,6 +148,9 @@ class LatentMixture(nn.Module):
         self.graph = GraphPosterior(
             shape.n_variables, allowed=allowed, required=required, initial_logit=edge_logit
         )
+        if edge_jitter:
+            with torch.no_grad():
+                self.graph.logits += edge_jitter * torch.randn_like(self.graph.logits)
         self.targets = TargetPosterior(
             shape.n_regimes, shape.n_variables, known=known_targets, initial_logit=target_logit
         )

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from latentdo.model.densities import FAMILIES, FlowDensity, LinearDensity
+from latentdo.model.densities import FAMILIES, ClosedFormLinearDensity, FlowDensity, LinearDensity
 from latentdo.model.densities.flow import sigmoidal_layer
 from latentdo.model.graph import GraphPosterior, GraphSample
 from latentdo.model.moments import Moments
@@ -192,3 +192,24 @@ def test_narrow_interventions_survive_float32():
     x = torch.full((4, 1), 1.5)
     value = density.intervened_sum(x, GraphSample(torch.zeros(1, 1, 1)), torch.zeros(2, 1), torch.ones(2, 1))
     assert value.detach().numpy() == pytest.approx(np.full((4, 2), 9.0 - 0.9189385), abs=1e-2)
+
+
+@every
+def test_closed_form_mechanisms_maximise_the_expected_likelihood(perfect):
+    """No small change of any coefficient, intercept or scale raises the likelihood under relaxed edges."""
+    density = ClosedFormLinearDensity(D, K, perfect=perfect).double()
+    x = torch.randn(200, D).double() @ torch.randn(D, D).double()
+    q = torch.softmax(torch.randn(200, K), 1).double()
+    targets = torch.rand(K, D).double()
+    targets[0] = 0
+    graph = GraphSample(torch.rand(1, D, D).double() * (1 - torch.eye(D).double()), expected=True)
+    moments, u = Moments.of(x, q), torch.zeros(K, 1).double()
+    density.refit(moments, graph, targets)
+    best = density.log_likelihood(moments, graph, u, targets).item()
+    for name in ("coefficients", "intercept", "log_scale"):
+        buffer = getattr(density, name)
+        for _ in range(10):
+            saved = buffer.clone()
+            buffer += 0.02 * torch.randn_like(buffer)
+            assert density.log_likelihood(moments, graph, u, targets).item() < best + 1e-6
+            buffer.copy_(saved)

@@ -54,10 +54,12 @@ class GradientConfiguration:
         Shape of the networks.
     edge_logit, target_logit, embedding_scale : float
         Starting values.
+    edge_jitter : float
+        Standard deviation of random starts around ``edge_logit``: what makes restarts differ.
     first_steps, steps : int
-        Optimisation steps of the first sub-problem, and of the later ones.
+        Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int
-        Steps with the graph fixed to the DAG that was found.
+        Steps with the graph fixed to the DAG that was found; -1 chooses by the family.
     max_subproblems : int
         Updates of the Lagrangian at most.
     anneal_cost, anneal_floor, anneal_share : float
@@ -71,13 +73,14 @@ class GradientConfiguration:
     acyclicity : str
         Name of the measure of acyclicity.
     tolerance : float
-        Violation at which the graph counts as a DAG.
+        Violation at which training stops. The result is a DAG in any case; it counts as converged if the edges above one
+        half form one without a cut.
     learning_rate, weight_decay : float
         Of Adam.
     structure_rate : float
         Learning rate of graph, targets, embeddings and sticks relative to that of the networks.
     batch_size : int, optional
-        Rows a step; all if None.
+        Rows a step; all if None, -1 chooses by the family.
     graph_samples : int
         Graphs drawn a step, shared out among the rows.
     temperature, final_temperature : float
@@ -126,23 +129,24 @@ class GradientConfiguration:
     flow_layers: int = 2
     flow_units: int = 12
     edge_logit: float = 0.0
+    edge_jitter: float = 0.5
     target_logit: float = -2.0
     embedding_scale: float = 0.05
-    first_steps: int = 1000
-    steps: int = 100
-    final_steps: int = 300
-    max_subproblems: int = 60
+    first_steps: int = -1
+    steps: int = -1
+    final_steps: int = -1
+    max_subproblems: int = 50
     anneal_cost: float = 5.0
     anneal_floor: float = 0.05
     anneal_share: float = 0.8
     target_step: float = 0.05
-    lagrangian: AugmentedLagrangian = field(default_factory=lambda: AugmentedLagrangian(0.0, 1e-3, 2.0, 0.9))
+    lagrangian: AugmentedLagrangian = field(default_factory=lambda: AugmentedLagrangian(0.0, 1e-4, 3.0, 0.9))
     acyclicity: str = "trace-exponential"
-    tolerance: float = 1e-8
-    learning_rate: float = 10**-2.5
-    structure_rate: float = 1.0
+    tolerance: float = 1e-2
+    learning_rate: float = 5e-3
+    structure_rate: float = 6.0
     weight_decay: float = 1e-6
-    batch_size: int | None = None
+    batch_size: int | None = -1
     graph_samples: int = 64
     temperature: float = 1.0
     final_temperature: float = 1.0
@@ -162,7 +166,17 @@ class GradientConfiguration:
     verbose: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot work, by name."""
+        """Fill in what depends on the family, and refuse values that cannot work, by name."""
+        fast = self.density == "linear" and self.estimator == "exact" and self.mechanisms != "networks"
+        defaults: dict[str, int | None] = {
+            "first_steps": 200 if fast else 1000,
+            "steps": 20 if fast else 60,
+            "final_steps": 0 if fast else 300,
+            "batch_size": None if fast else 1000,
+        }
+        for name, value in defaults.items():
+            if getattr(self, name) == -1:
+                object.__setattr__(self, name, value)
         allowed = {
             "density": ("linear", "nonlinear", "flow"),
             "intervention": ("perfect", "imperfect"),
@@ -217,6 +231,9 @@ class GradientConfiguration:
             lagrangian=AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
             tolerance=1e-8,
             learning_rate=10**-2.5,
+            structure_rate=1.0,
+            edge_jitter=0.0,
+            batch_size=None,
             weight_decay=1e-6,
             embedding_scale=0.1,
             prune=False,

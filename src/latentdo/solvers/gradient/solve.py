@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
-from latentdo.graphs import reachability
+from latentdo.graphs import is_dag, reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
@@ -46,8 +46,8 @@ class Restart:
         Its fitted model.
     state : TrainState
         Where training ended.
-    held_out, standard_error : float
-        Mean log-density of held-out rows, and the standard error of that mean.
+    held_out : ndarray [n_held_out]
+        Log-density of every held-out row; all restarts hold out the same.
     reached : bool
         Whether the constraint reached its tolerance.
     interrupted : bool
@@ -56,8 +56,7 @@ class Restart:
 
     finished: Finished
     state: TrainState
-    held_out: float
-    standard_error: float
+    held_out: Array
     reached: bool
     interrupted: bool
 
@@ -101,15 +100,18 @@ def solve(
 
 
 def choose(restarts: list[Restart]) -> Restart:
-    """The best held-out log-density; within one standard error of it, the fewest edges and targets."""
-    best = max(restarts, key=lambda run: run.held_out)
-    near = [run for run in restarts if run.held_out >= best.held_out - best.standard_error]
+    """The best held-out log-density; if others come within one standard error of it, the sparsest of them."""
+    best = max(restarts, key=lambda run: run.held_out.mean())
+
+    def is_near(run: Restart) -> bool:
+        behind = best.held_out - run.held_out  # the same rows, so their differences are what varies
+        return bool(behind.mean() <= behind.std() / np.sqrt(len(behind)))
 
     def size(run: Restart) -> tuple[int, float]:
         topology = run.finished.model.topology
-        return int(topology.adjacency.sum()) + int(topology.targets.sum()), -run.held_out
+        return int(topology.adjacency.sum()) + int(topology.targets.sum()), -float(run.held_out.mean())
 
-    return min(near, key=size)
+    return min(filter(is_near, restarts), key=size)
 
 
 def _run_in_worker(*job: Any) -> Restart:
@@ -128,8 +130,8 @@ def run_restart(
 ) -> Restart:
     """One run from one seed, in a fork of torch's generator."""
     c = configuration
+    train, held = _split(dataset.n_rows, c.train_fraction, np.random.default_rng(c.random_state))
     rng = np.random.default_rng(seed)
-    train, held = _split(dataset.n_rows, c.train_fraction, rng)
     known = supervision.take(train)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -138,7 +140,7 @@ def run_restart(
         trainer = Trainer(mixture, problem, c)
         path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{place}")
         state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed), progress)
-        reached = state.violation <= c.tolerance
+        reached = _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
                 state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required)
@@ -149,8 +151,14 @@ def run_restart(
         if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
             finished = _polish(finished, mixture, dataset.z[train], known, c)
     score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
-    error = float(score.std() / np.sqrt(len(score))) if len(score) else 0.0
-    return Restart(finished, state, float(score.mean()), error, reached, interrupted)
+    return Restart(finished, state, score, reached, interrupted)
+
+
+@torch.no_grad()
+def _is_acyclic(mixture: LatentMixture) -> bool:
+    """Whether the edges above one half already form a DAG, so that nothing has to be cut."""
+    likely = (mixture.graph.probabilities() > 0.5).cpu().numpy()
+    return is_dag(likely.astype(np.int8))
 
 
 def _polish(
@@ -221,6 +229,7 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
         allowed=allowed,
         required=required,
         edge_logit=c.edge_logit,
+        edge_jitter=c.edge_jitter,
         target_logit=c.target_logit,
         embedding_scale=c.embedding_scale,
     )
@@ -332,7 +341,7 @@ def _assemble(
         ancestor_probabilities=reachability(model.topology.adjacency).astype(np.float64),
         target_probabilities=best.finished.target_probabilities,
         evidence=terms["total"],
-        evidence_terms=terms | {"held_out": best.held_out},
+        evidence_terms=terms | {"held_out": float(best.held_out.mean())},
         solver="gradient" if c.estimator == "exact" else "paper",
         density=c.density,
         intervention=c.intervention,
@@ -342,7 +351,7 @@ def _assemble(
         comparison=tuple(
             {
                 "restart": i,
-                "held_out": run.held_out,
+                "held_out": float(run.held_out.mean()),
                 "edges": int(run.finished.model.topology.adjacency.sum()),
             }
             for i, run in enumerate(restarts)

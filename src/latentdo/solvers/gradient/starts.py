@@ -37,7 +37,12 @@ def cluster_rows(
     """
     n_clusters = min(n_regimes, max(1, len(z) // 5))
     mixture = GaussianMixture(
-        n_clusters, n_init=2, reg_covar=1e-6, random_state=int(rng.integers(2**31)), max_iter=100
+        n_clusters,
+        n_init=10,
+        init_params="k-means++",
+        reg_covar=1e-6,
+        random_state=int(rng.integers(2**31)),
+        max_iter=60,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -150,7 +150,7 @@ class LatentMixture(nn.Module):
         )
         if edge_jitter:
             with torch.no_grad():
-                self.graph.logits += edge_jitter * torch.randn_like(self.graph.logits)
+                self.graph.logits.add_(edge_jitter * torch.randn_like(self.graph.logits))
         self.targets = TargetPosterior(
             shape.n_regimes, shape.n_variables, known=known_targets, initial_logit=target_logit
         )

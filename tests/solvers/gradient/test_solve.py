@@ -222,3 +222,29 @@ def test_a_pair_with_known_interventions_is_oriented():
     dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
     c = replace(QUICK, first_steps=150, steps=20, max_subproblems=20, structure_rate=3.0)
     np.testing.assert_array_equal(solve(dataset, c).model.topology.adjacency, s.adjacency.to_numpy())
+
+
+def test_a_useless_edge_is_pruned_and_a_useful_one_is_kept():
+    rng = np.random.default_rng(0)
+    n = 1500
+    z = rng.normal(size=(n, 3))
+    z[:, 1] = np.sin(2 * z[:, 0]) + 0.1 * rng.normal(size=n)
+    both = np.zeros((3, 3), dtype=bool)
+    both[[0, 2], 1] = True
+    dataset = Dataset.from_table(z)
+    c = replace(
+        QUICK, density="nonlinear", max_regimes=1, forbidden=~both, edge_logit=4.0, first_steps=100,
+        max_subproblems=1, final_steps=200, edge_jitter=0.0, batch_size=300,
+    )  # fmt: skip
+    assert solve(dataset, c).model.topology.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_compiling_falls_back_without_a_compiler(monkeypatch, caplog):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with caplog.at_level("INFO"):
+        check(solve(data("unknown"), replace(QUICK, density="nonlinear", compile=True)), data("unknown"))
+    assert "uncompiled" in caplog.text
+
+
+def test_progress_is_shown_when_asked(capsys):
+    solve(data("unknown"), replace(QUICK, verbose=True))

@@ -126,7 +126,7 @@ class FlowDensity(NetworkDensity):
         out = self.embedding_outputs(u)
         order = torch.argsort(regimes, stable=True)
         sizes = torch.bincount(regimes, minlength=len(u)).tolist()
-        parts = points[:, order].split(sizes, dim=1)
+        parts = torch.split(points[:, order], sizes, dim=1)
         density = [self._log_density(part, out[:, :, k : k + 1]) for k, part in enumerate(parts) if sizes[k]]
         if not density:
             return points.T

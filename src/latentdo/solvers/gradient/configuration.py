@@ -73,8 +73,8 @@ class GradientConfiguration:
     acyclicity : str
         Name of the measure of acyclicity.
     tolerance : float
-        Violation at which training stops. The result is a DAG in any case; it counts as converged if the edges above one
-        half form one without a cut.
+        Violation at which training stops. The result is a DAG in any case; it counts as converged if the edges above
+        one half form one without a cut.
     learning_rate, weight_decay : float
         Of Adam.
     structure_rate : float

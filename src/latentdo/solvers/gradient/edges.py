@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.densities import FAMILIES
-from latentdo.model.fitted import Array, FittedModel, Topology
+from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -47,6 +47,53 @@ def edge_probabilities(
     return np.asarray(out)
 
 
+def prune_edges(
+    model: NeuralMixture,
+    z: Array,
+    labels: NDArray[np.int64],
+    n_rows: int,
+    configuration: GradientConfiguration,
+) -> NeuralMixture:
+    """Drop edges that held-out rows do not pay for, the least useful first.
+
+    The loss of held-out log-likelihood without the edge, scaled up to all rows, is compared with the edge's penalty.
+    The mechanism is not retrained without the edge, so its loss is overstated and pruning is cautious.
+
+    Parameters
+    ----------
+    model : NeuralMixture
+        A fitted model.
+    z, labels : ndarray [m, d], [m]
+        Held-out rows and their known regimes.
+    n_rows : int
+        Number of rows the penalty refers to.
+    configuration : GradientConfiguration
+        Family, prior and required edges.
+    """
+    q = labelled_responsibilities(model, z, labels)
+    d = z.shape[1]
+    xi = np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d))
+    cost = 0.5 * np.log(n_rows) * FAMILIES[configuration.density].parameters_per_edge - xi
+    required = configuration.required
+    for j in range(d):
+        while True:
+            edges = [
+                (n_rows / len(z) * _loss_without(model, z, q, int(i), j) - cost[i, j], int(i))
+                for i in np.flatnonzero(model.topology.adjacency[:, j])
+                if required is None or not required[i, j]
+            ]
+            if not edges or min(edges)[0] > 0:
+                break
+            model = _without(model, min(edges)[1], j)
+    return model
+
+
+def _without(model: NeuralMixture, i: int, j: int) -> NeuralMixture:
+    adjacency = model.topology.adjacency.copy()
+    adjacency[i, j] = 0
+    return replace(model, topology=replace(model.topology, adjacency=adjacency))
+
+
 def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> float:
     """Log-likelihood of ``j``'s reference mechanism with the edge ``i -> j``, less that without it."""
     shared = q @ (1.0 - model.topology.targets[:, j])
@@ -63,9 +110,5 @@ def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> flo
         variance = max(float(shared @ residual**2) / total, 1e-300)
         return with_edge + 0.5 * total * (float(np.log(2.0 * np.pi * variance)) + 1.0)
     assert isinstance(model, NeuralMixture)
-    adjacency = model.topology.adjacency.copy()
-    adjacency[i, j] = 0
-    cut = copy.copy(model)
-    object.__setattr__(cut, "topology", Topology(adjacency, model.topology.targets, model.topology.weights))
-    cut.__post_init__()
+    cut = _without(model, i, j)
     return with_edge - float(shared @ cut.variable_log_density(z, j, 0))

@@ -1,14 +1,15 @@
 r"""The last word on a linear fit: single edges and targets, judged by the penalised score.
 
-A relaxed fit ends in a DAG that is good but seldom locally optimal, and held-out evidence is too generous for structure. For
-linear mechanisms the penalised score is available in closed form from moments, and it decomposes over variables,
+A relaxed fit ends in a DAG that is good but seldom locally optimal, and held-out evidence is too generous for
+structure. For linear mechanisms the penalised score is available in closed form from moments, and it decomposes over
+variables,
 
 .. math::
     s_j(P, S) = \ell\Big(\sum_{k \in S} M_k\Big) - \tfrac{|P| + 2}{2} \log n
     + \sum_{k \notin S} \big(\ell_k - \tfrac{c_k}{2} \log n\big) + \sum_{i \in P} \xi_{ij},
 
-where ``S`` are the regimes that share the reference mechanism of ``j``. So the DAG is improved by single additions, removals and
-reversals of edges, with the targets of the variables concerned chosen anew each time.
+where ``S`` are the regimes that share the reference mechanism of ``j``. So the DAG is improved by single additions,
+removals and reversals of edges, with the targets of the variables concerned chosen anew each time.
 """
 
 from __future__ import annotations
@@ -72,14 +73,14 @@ class LinearScore:
             shares, changed = self._settle(grams, counts, own, fixed, shares)
             if not changed:
                 break
-        scores = self._totals(grams, counts, own, shares)
+        scores = self._totals(grams, own, shares)
         best = int(scores.argmax())
         share, score = shares[best], float(scores[best])
         free = np.flatnonzero(np.isnan(fixed) & (counts > 0))
         for _ in range(2 * len(free)):  # single flips with exact refits
             flips = np.repeat(share[None], len(free), axis=0)
             flips[np.arange(len(free)), free] ^= True
-            values = self._totals(grams, counts, own, flips)
+            values = self._totals(grams, own, flips)
             if values.max() <= score + 1e-9:
                 break
             share, score = flips[int(values.argmax())], float(values.max())
@@ -119,7 +120,7 @@ class LinearScore:
         joins[joins.sum(axis=1) == 0] = shares[joins.sum(axis=1) == 0]
         return joins, bool((joins != shares).any())
 
-    def _totals(self, grams: Array, counts: Array, own: Array, shares: Bools) -> Array:
+    def _totals(self, grams: Array, own: Array, shares: Bools) -> Array:
         """Score of every choice of sharing regimes, by exact refits."""
         pooled = np.einsum("sk,kab->sab", shares.astype(float), grams)
         count = pooled[:, 0, 0]

@@ -109,6 +109,6 @@ def polish(
         model = fit_linear(moments, adjacency, targets, perfect=perfect)
         total += moves
         same = np.array_equal(before.targets, targets)
-        if moves == 0 and same or bool((labels >= 0).all()):
+        if (moves == 0 and same) or bool((labels >= 0).all()):
             break
     return model, total

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import shutil
 import time
 import warnings as python_warnings
 from collections.abc import Hashable
@@ -22,18 +24,22 @@ from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
 from latentdo.solvers.gradient import checkpoint
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
-from latentdo.solvers.gradient.edges import edge_probabilities
+from latentdo.solvers.gradient.edges import edge_probabilities, prune_edges
 from latentdo.solvers.gradient.finish import Finished, finish, labelled_responsibilities
 from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
 from latentdo.solvers.gradient.polish import polish
+from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.starts import cluster_rows
 from latentdo.solvers.gradient.state import TrainState
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +89,15 @@ def solve(
     started = time.perf_counter()
     supervision = Supervision.from_dataset(dataset, configuration.max_regimes)
     seeds = np.random.SeedSequence(configuration.random_state).generate_state(configuration.n_init)
-    jobs = [(dataset, supervision, configuration, int(seed), place) for place, seed in enumerate(seeds)]
+    jobs = [(dataset, supervision, configuration, int(seed), number) for number, seed in enumerate(seeds)]
     restarts: list[Restart] = []
     if configuration.n_jobs == 1 or len(jobs) == 1:
-        for job in jobs:
-            restarts.append(run_restart(*job, progress=progress))
-            if restarts[-1].interrupted:
-                break
+        quiet = not configuration.verbose or progress is not None
+        with TerminalProgress(disable=quiet) as show:
+            for job in jobs:
+                restarts.append(run_restart(*job, progress=show if progress is None else progress))
+                if restarts[-1].interrupted:
+                    break
     else:
         restarts = Parallel(n_jobs=configuration.n_jobs)(delayed(_run_in_worker)(*job) for job in jobs)
     best = choose(restarts)
@@ -125,7 +133,7 @@ def run_restart(
     supervision: Supervision,
     configuration: GradientConfiguration,
     seed: int,
-    place: int = 0,
+    number: int = 0,
     progress: Progress | None = None,
 ) -> Restart:
     """One run from one seed, in a fork of torch's generator."""
@@ -136,9 +144,11 @@ def run_restart(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
+        if c.compile:
+            compile_networks(mixture)
         problem = build_problem(dataset.z[train], known, c, rng)
         trainer = Trainer(mixture, problem, c)
-        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{place}")
+        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}")
         state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed), progress)
         reached = _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
@@ -150,6 +160,11 @@ def run_restart(
         finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
         if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
             finished = _polish(finished, mixture, dataset.z[train], known, c)
+    if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
+        place = np.full(supervision.n_regimes + 1, -1)
+        place[finished.kept] = np.arange(len(finished.kept))
+        pruned = prune_edges(finished.model, dataset.z[held], place[supervision.labels[held]], len(train), c)
+        finished = replace(finished, model=pruned)
     score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
     return Restart(finished, state, score, reached, interrupted)
 
@@ -195,6 +210,18 @@ def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]
     top = joint.max(axis=1)
     free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
     return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))
+
+
+def compile_networks(mixture: LatentMixture) -> bool:
+    """Compile the networks' trunk in place, if there are any and a C++ compiler exists; says which in one log line."""
+    trunk = getattr(mixture.density, "trunk", None)
+    if trunk is None:
+        return False
+    if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
+        logger.info("No C++ compiler found: networks run uncompiled.")
+        return False
+    trunk.compile(dynamic=True)
+    return True
 
 
 def dtype_of(configuration: GradientConfiguration) -> torch.dtype:

@@ -7,8 +7,9 @@ import pytest
 
 from latentdo.graphs import all_dags, is_dag
 from latentdo.scm import simulate
-from latentdo.solvers.gradient.local_search import LinearScore, climb
+from latentdo.solvers.gradient.local_search import LinearScore, climb, search
 from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
+from latentdo.solvers.gradient.proposal import propose
 
 
 def problem(seed: int, intervention: str = "stochastic", d: int = 3):
@@ -81,10 +82,38 @@ def test_polish_raises_the_score_and_keeps_known_targets():
     start = fit_linear(moments_of(z, q), empty, s.targets.to_numpy().astype(np.int8), perfect=True)
     everything = ~np.eye(3, dtype=bool)
     model, moves = polish(
-        start, z, s.regimes, known, np.zeros((3, 3)), everything, ~everything & False, perfect=True
-    )
+        start, z, s.regimes, known, np.zeros((3, 3)), everything, ~everything & False, perfect=True,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
     np.testing.assert_array_equal(model.topology.targets, s.targets.to_numpy())
     before = score_of(start, z, q, empty, start.topology.targets)
     after = score_of(model, z, q, model.topology.adjacency, model.topology.targets)
     assert after >= before
     assert (moves > 0) == (after > before)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kicks_never_make_it_worse_and_find_the_best_small_dag(seed):
+    _, z, q, known = problem(seed)
+    score = LinearScore(moments_of(z, q), known, np.zeros((3, 3)), perfect=True)
+    everything = ~np.eye(3, dtype=bool)
+    empty = np.zeros((3, 3), dtype=np.int8)
+    found, _ = search(score, empty, everything, ~everything & False, np.random.default_rng(0), 20)
+
+    def total(adjacency):
+        return sum(score.family(j, tuple(np.flatnonzero(adjacency[:, j])))[0] for j in range(3))
+
+    assert total(found) == pytest.approx(max(total(a) for a in all_dags(3)))
+
+
+def test_splines_propose_a_curved_edge_with_its_target():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 600)
+    x = rng.normal(size=1200)
+    y = np.where(labels == 0, np.abs(x), 3.0 + rng.normal(size=1200)) + 0.1 * rng.normal(size=1200)
+    z = np.stack([x, y], axis=1)
+    known = np.array([[0.0, 0.0], [np.nan, np.nan]])
+    allowed = ~np.eye(2, dtype=bool)
+    found = propose(z, labels, known, np.zeros((2, 2)), allowed, allowed & False, perfect=True, rng=rng)
+    assert found.adjacency.tolist() == [[0, 1], [0, 0]]
+    assert found.targets.tolist() == [[0, 0], [0, 1]]

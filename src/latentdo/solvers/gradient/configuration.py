@@ -89,6 +89,8 @@ class GradientConfiguration:
         Pairs of row and regime below this responsibility are skipped where all pairs would be expensive.
     refresh : int
         Steps between two refreshes of these pairs.
+    propose : bool
+        Start networks from the structure that a quick search under additive splines finds (exact estimator only).
     prune : bool
         Drop edges and targets whose removal raises the penalised score (exact estimator only).
     train_fraction : float
@@ -153,6 +155,7 @@ class GradientConfiguration:
     candidate_threshold: float = 1e-3
     refresh: int = 50
     prune: bool = True
+    propose: bool = True
     train_fraction: float = 0.8
     min_share: float = 2e-3
     n_init: int = 1
@@ -169,8 +172,8 @@ class GradientConfiguration:
         """Fill in what depends on the family, and refuse values that cannot work, by name."""
         fast = self.density == "linear" and self.estimator == "exact" and self.mechanisms != "networks"
         defaults: dict[str, int | None] = {
-            "first_steps": 200 if fast else 1000,
-            "steps": 20 if fast else 60,
+            "first_steps": 200 if fast else 600,
+            "steps": 20 if fast else 40,
             "final_steps": 0 if fast else 300,
             "batch_size": None if fast else 1000,
         }

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.graphs import reachability
+from latentdo.graphs import reachability, topological_order
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,24 +30,27 @@ _RIDGE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class LinearScore:
-    """Local scores of linear mechanisms.
+    """Local scores of linear mechanisms, or of mechanisms that are linear in fixed features of each parent.
 
     Parameters
     ----------
-    moments : ndarray [n_regimes, d + 1, d + 1]
-        Moment matrices, constant first.
+    moments : ndarray [n_regimes, 1 + m, 1 + m]
+        Moment matrices: the constant, the ``d`` variables, then further features.
     known : ndarray [n_regimes, d]
         Known targets as 0 and 1, NaN where unknown.
     edge_log_odds : ndarray [d, d]
         Prior log-odds of edges.
     perfect : bool
         Intervened mechanisms ignore the parents.
+    features : ndarray [d, f] of int64, optional
+        Positions, in the moments, of the features by which each variable enters as a parent; itself by default.
     """
 
     moments: Array
     known: Array
     edge_log_odds: Array
     perfect: bool
+    features: NDArray[np.int64] | None = None
     _cache: dict[tuple[int, tuple[int, ...]], tuple[float, Bools]] = field(default_factory=dict)
 
     @property
@@ -63,7 +66,10 @@ class LinearScore:
         return self._cache[key]
 
     def _family(self, j: int, parents: tuple[int, ...]) -> tuple[float, Bools]:
-        index = np.array([0, *(1 + i for i in parents), 1 + j])
+        if self.features is None:
+            index = np.array([0, *(1 + i for i in parents), 1 + j])
+        else:
+            index = np.concatenate([[0], self.features[list(parents)].reshape(-1), [1 + j]]).astype(np.int64)
         grams = self.moments[:, index[:, None], index]
         counts = grams[:, 0, 0]
         own = self._own(grams, counts)
@@ -208,6 +214,62 @@ def climb(
         [score.family(j, tuple(int(i) for i in np.flatnonzero(graph[:, j])))[1] for j in range(d)], axis=1
     )
     return graph.astype(np.int8), targets.astype(np.int8), moves
+
+
+def search(
+    score: LinearScore,
+    adjacency: NDArray[np.int8],
+    allowed: Bools,
+    required: Bools,
+    rng: np.random.Generator,
+    n_kicks: int = 15,
+) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
+    """Iterated local search: climb, move variables in the order at random, climb again, keep the best.
+
+    Parameters
+    ----------
+    score, adjacency, allowed, required
+        As for :func:`climb`.
+    rng : Generator
+        Source of the kicks.
+    n_kicks : int
+        How often to start again from a disturbed optimum.
+
+    Returns
+    -------
+    adjacency, targets : ndarray [d, d], [n_regimes, d]
+        The best DAG that was seen, and its targets.
+    """
+
+    def total(graph: NDArray[np.int8]) -> float:
+        columns = (tuple(int(i) for i in np.flatnonzero(graph[:, j])) for j in range(len(graph)))
+        return sum(score.family(j, parents)[0] for j, parents in enumerate(columns))
+
+    best, targets, _ = climb(score, adjacency, allowed, required)
+    value = total(best)
+    for _ in range(n_kicks):
+        start = _kick(best, allowed, required, rng)
+        graph, own, _ = climb(score, start, allowed, required)
+        if total(graph) > value + 1e-6:
+            best, targets, value = graph, own, total(graph)
+    return best, targets
+
+
+def _kick(
+    adjacency: NDArray[np.int8], allowed: Bools, required: Bools, rng: np.random.Generator
+) -> NDArray[np.int8]:
+    """Move two random variables to random places in the order, and turn or drop the edges that no longer fit."""
+    d = len(adjacency)
+    order = topological_order(adjacency)
+    for variable in rng.choice(d, size=min(2, d), replace=False).tolist():
+        order.remove(variable)
+        order.insert(int(rng.integers(d)), variable)
+    place = np.argsort(order)
+    linked = ((adjacency + adjacency.T) > 0) & allowed
+    kicked = linked & (place[:, None] < place[None, :])
+    if required.any():  # a required edge against the new order would close a cycle: keep the old graph then
+        return adjacency if (required & ~kicked).any() else kicked.astype(np.int8)
+    return kicked.astype(np.int8)
 
 
 def _reaches(graph: Bools, a: int, b: int, without: tuple[int, int] | None = None) -> bool:

@@ -301,9 +301,9 @@ class Trainer:
         c = self.configuration
         p = torch.sigmoid(logits)
         way = -logits.grad * len(self.problem.x) / (p * (1.0 - p))
-        share = (
-            1.0 if state.subproblem or state.phase != "relaxed" else step / (c.anneal_share * c.first_steps)
-        )
+        first = state.subproblem == 0 and state.phase == "relaxed"
+        proposed = c.propose and not c.closed_form  # then targets start from a good guess
+        share = step / (c.anneal_share * c.first_steps) if first and not proposed else 1.0
         extra = 0.0
         if share < 1.0:
             extra = c.anneal_cost * (c.anneal_floor / c.anneal_cost) ** share

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from latentdo.model.fitted import Array, Topology
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.gradient.finish import labelled_responsibilities
-from latentdo.solvers.gradient.local_search import Bools, LinearScore, climb
+from latentdo.solvers.gradient.local_search import Bools, LinearScore, search
 
 _FLOOR = 1e-10
 
@@ -74,6 +74,8 @@ def polish(
     required: Bools,
     *,
     perfect: bool,
+    rng: np.random.Generator,
+    n_kicks: int = 8,
     max_rounds: int = 8,
 ) -> tuple[LinearMixture, int]:
     """Alternate local search and responsibilities until the structure stays the same.
@@ -90,6 +92,10 @@ def polish(
         Prior knowledge of edges.
     perfect : bool
         Intervened mechanisms ignore the parents.
+    rng : Generator
+        Source of randomness.
+    n_kicks : int
+        Restarts of the local search from disturbed optima.
     max_rounds : int
         Alternations at most; one is enough if all rows are labelled.
 
@@ -105,7 +111,8 @@ def polish(
         moments = moments_of(z, labelled_responsibilities(model, z, labels))
         before = model.topology
         score = LinearScore(moments, known, edge_log_odds, perfect)
-        adjacency, targets, moves = climb(score, before.adjacency, allowed, required)
+        adjacency, targets = search(score, before.adjacency, allowed, required, rng, n_kicks)
+        moves = int((adjacency != before.adjacency).sum())
         model = fit_linear(moments, adjacency, targets, perfect=perfect)
         total += moves
         same = np.array_equal(before.targets, targets)

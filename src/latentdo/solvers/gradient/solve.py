@@ -35,6 +35,7 @@ from latentdo.solvers.gradient.finish import Finished, finish, labelled_responsi
 from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
 from latentdo.solvers.gradient.polish import polish
 from latentdo.solvers.gradient.progress import TerminalProgress
+from latentdo.solvers.gradient.proposal import propose
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.starts import cluster_rows
 from latentdo.solvers.gradient.state import TrainState
@@ -147,6 +148,8 @@ def run_restart(
         if c.compile:
             compile_networks(mixture)
         problem = build_problem(dataset.z[train], known, c, rng)
+        if c.propose and not c.closed_form and c.estimator == "exact":
+            _start_from_proposal(mixture, problem, dataset.z[train], supervision, c, rng)
         trainer = Trainer(mixture, problem, c)
         path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}")
         state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed), progress)
@@ -159,7 +162,7 @@ def run_restart(
         mixture.cpu().eval()
         finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
         if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
-            finished = _polish(finished, mixture, dataset.z[train], known, c)
+            finished = _polish(finished, mixture, dataset.z[train], known, c, rng)
     if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
         place = np.full(supervision.n_regimes + 1, -1)
         place[finished.kept] = np.arange(len(finished.kept))
@@ -167,6 +170,38 @@ def run_restart(
         finished = replace(finished, model=pruned)
     score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
     return Restart(finished, state, score, reached, interrupted)
+
+
+@torch.no_grad()
+def _start_from_proposal(
+    mixture: LatentMixture,
+    problem: Problem,
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    rng: np.random.Generator,
+) -> None:
+    """Set the logits of edges and targets to what a quick search under additive splines finds."""
+    labels = problem.labels
+    if problem.warm_labels is not None:
+        labels = torch.where(labels == UNKNOWN, problem.warm_labels, labels)
+    d = z.shape[1]
+    proposal = propose(
+        z,
+        labels.cpu().numpy(),
+        supervision.targets,
+        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
+        mixture.graph.allowed.cpu().numpy(),
+        mixture.graph.required.cpu().numpy(),
+        perfect=configuration.intervention == "perfect",
+        rng=rng,
+    )
+    for logits, values, size in (
+        (mixture.graph.logits, proposal.adjacency, 2.0),
+        (mixture.targets.logits, proposal.targets, 3.0),
+    ):
+        signs = torch.as_tensor(2.0 * values - 1.0, dtype=logits.dtype, device=logits.device)
+        logits.add_(size * signs - logits.mean())
 
 
 @torch.no_grad()
@@ -182,6 +217,7 @@ def _polish(
     z: Array,
     supervision: Supervision,
     configuration: GradientConfiguration,
+    rng: np.random.Generator,
 ) -> Finished:
     """Let the penalised score have the last word on edges and targets."""
     assert isinstance(finished.model, LinearMixture)
@@ -197,6 +233,7 @@ def _polish(
         mixture.graph.allowed.numpy(),
         mixture.graph.required.numpy(),
         perfect=configuration.intervention == "perfect",
+        rng=rng,
     )
     return Finished(model, finished.kept, np.where(model.topology.targets, 1.0, 0.0))
 

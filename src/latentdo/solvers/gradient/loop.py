@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from latentdo.model.assignments import UNKNOWN, responsibilities
+from latentdo.model.assignments import UNKNOWN
 from latentdo.model.evidence import Evidence
 from latentdo.model.graph import GraphSample
 from latentdo.model.mixture import LatentMixture, Priors
@@ -21,6 +21,7 @@ from latentdo.model.moments import Moments
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
+from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
 from latentdo.solvers.gradient.state import TrainState
 
 Progress = Callable[[dict[str, Any]], None]
@@ -196,8 +197,12 @@ class Trainer:
         end = min(length, half if state.phase_step < half else length)
         n_steps = min(c.refresh, end - state.phase_step)
         labels = self._labels(state)
-        moments = self._find_moments(labels) if self.uses_moments else None
-        candidates = None if self.uses_moments else self._find_candidates(labels)
+        moments = current_moments(self.model, self.problem.x, labels) if self.uses_moments else None
+        candidates = (
+            None
+            if self.uses_moments
+            else likely_pairs(self.model, self.problem.x, labels, self.configuration.candidate_threshold)
+        )
         graph = None if state.adjacency is None else GraphSample(state.adjacency[None])
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate(state) * group["share"]
@@ -340,41 +345,6 @@ class Trainer:
     def uses_moments(self) -> bool:
         """Whether steps see moments instead of rows: linear densities with exact expectations."""
         return self.configuration.density == "linear" and self.configuration.estimator == "exact"
-
-    @torch.no_grad()
-    def _find_moments(self, labels: Tensor) -> Moments:
-        """Moments under the best responsibilities at the posterior means, or under the labels."""
-        n_regimes = self.model.architecture.n_regimes
-        if bool((labels != UNKNOWN).all()):
-            q = torch.nn.functional.one_hot(labels, n_regimes)
-        else:
-            q = responsibilities(self.model.log_joint(self.problem.x), labels)
-        return Moments.of(self.problem.x, q)
-
-    @torch.no_grad()
-    def _find_candidates(self, labels: Tensor) -> Tensor | None:
-        """Pairs of row and regime worth evaluating; None where all of them are cheap."""
-        model, n_regimes = self.model, self.model.architecture.n_regimes
-        if model.density.is_cheap_in_regimes or n_regimes == 1:
-            return None
-        known = torch.nn.functional.one_hot(labels.clamp_min(0), n_regimes).bool()
-        unknown = labels == UNKNOWN
-        if not bool(unknown.any()):
-            return known
-        model.eval()
-        parts = []
-        for start in range(0, len(labels), 2000):
-            x = self.problem.x[start : start + 2000]
-            if model.assignments is not None:
-                q = model.assignments.log_probabilities(x, model.embeddings.mean).exp()
-            else:
-                q = responsibilities(
-                    model.log_joint(x), torch.full_like(labels[start : start + 2000], UNKNOWN)
-                )
-            parts.append(q)
-        q = torch.cat(parts)
-        likely = (q > self.configuration.candidate_threshold) | (q == q.max(1, keepdim=True).values)
-        return torch.where(unknown[:, None], likely, known)
 
     def _time_left(self, state: TrainState, n_steps: int, violation: float) -> float:
         """Rough seconds left, if the violation keeps falling as the schedule intends."""

@@ -11,7 +11,7 @@ from latentdo.data import Dataset
 from latentdo.graphs import is_dag
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.scm import simulate
-from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, solve
+from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, Proposal, solve
 from latentdo.solvers.gradient.loop import Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -237,6 +237,17 @@ def test_a_useless_edge_is_pruned_and_a_useful_one_is_kept():
         max_subproblems=1, final_steps=200, edge_jitter=0.0, batch_size=300,
     )  # fmt: skip
     assert solve(dataset, c).model.topology.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_a_proposal_is_where_the_fit_starts():
+    s = simulate(3, 1, n_samples=300, random_state=0)
+    dataset = Dataset.from_table(s.X)
+    truth = Proposal(s.adjacency.to_numpy(np.int8), s.targets.to_numpy(np.int8), s.regimes)
+    c = replace(QUICK, density="nonlinear", first_steps=4, max_subproblems=1, prune=False, learning_rate=1e-4)
+    result = solve(dataset, c, start=truth)
+    np.testing.assert_array_equal(result.model.topology.adjacency, s.adjacency)
+    check(result, dataset)
+    check(solve(dataset, QUICK, start=truth), dataset)
 
 
 def test_compiling_falls_back_without_a_compiler(monkeypatch, caplog):

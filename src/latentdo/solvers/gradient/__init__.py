@@ -2,6 +2,7 @@
 
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
+from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.solve import solve
 
-__all__ = ["AugmentedLagrangian", "GradientConfiguration", "solve"]
+__all__ = ["AugmentedLagrangian", "GradientConfiguration", "Proposal", "solve"]

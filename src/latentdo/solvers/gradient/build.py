@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array
@@ -14,7 +15,7 @@ from latentdo.model.mixture import Architecture, LatentMixture, Priors
 from latentdo.model.variants import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.loop import Problem
-from latentdo.solvers.gradient.proposal import propose
+from latentdo.solvers.gradient.proposal import Proposal, propose
 from latentdo.solvers.gradient.starts import cluster_rows
 
 logger = logging.getLogger(__name__)
@@ -59,7 +60,11 @@ def dtype_of(configuration: GradientConfiguration) -> torch.dtype:
 
 
 def build_problem(
-    z: Array, supervision: Supervision, configuration: GradientConfiguration, rng: np.random.Generator
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    rng: np.random.Generator,
+    guess: NDArray[np.int64] | None = None,
 ) -> Problem:
     """Rows, labels, priors and (for a latent exact fit) a rough clustering to start from."""
     c = configuration
@@ -76,9 +81,9 @@ def build_problem(
     )
     warm = None
     if c.estimator == "exact" and bool((supervision.labels == UNKNOWN).any()):
-        warm = torch.as_tensor(
-            cluster_rows(z, supervision.labels, supervision.n_regimes, rng), device=c.device
-        )
+        if guess is None:
+            guess = cluster_rows(z, supervision.labels, supervision.n_regimes, rng)
+        warm = torch.as_tensor(guess, device=c.device)
     x = torch.as_tensor(z, dtype=dtype_of(c), device=c.device)
     return Problem(x, supervision.label_tensor(c.device), priors, warm)
 
@@ -95,21 +100,20 @@ def compile_networks(mixture: LatentMixture) -> bool:
     return True
 
 
-@torch.no_grad()
-def start_from_proposal(
+def make_proposal(
     mixture: LatentMixture,
     problem: Problem,
     z: Array,
     supervision: Supervision,
     configuration: GradientConfiguration,
     rng: np.random.Generator,
-) -> None:
-    """Set the logits of edges and targets to what a quick search under additive splines finds."""
+) -> Proposal:
+    """What a quick search under additive splines finds."""
     labels = problem.labels
     if problem.warm_labels is not None:
         labels = torch.where(labels == UNKNOWN, problem.warm_labels, labels)
     d = z.shape[1]
-    proposal = propose(
+    return propose(
         z,
         labels.cpu().numpy(),
         supervision.targets,
@@ -119,9 +123,17 @@ def start_from_proposal(
         perfect=configuration.intervention == "perfect",
         rng=rng,
     )
+
+
+@torch.no_grad()
+def start_from(mixture: LatentMixture, proposal: Proposal, strength: float) -> None:
+    """Set the logits of edges and targets so that they lean towards a proposal."""
+    targets = np.zeros(mixture.targets.logits.shape)
+    rows = min(len(targets), len(proposal.targets))
+    targets[:rows] = proposal.targets[:rows]
     for logits, values, size in (
-        (mixture.graph.logits, proposal.adjacency, 2.0),
-        (mixture.targets.logits, proposal.targets, 3.0),
+        (mixture.graph.logits, proposal.adjacency, strength),
+        (mixture.targets.logits, targets, strength + 1.0),
     ):
         signs = torch.as_tensor(2.0 * values - 1.0, dtype=logits.dtype, device=logits.device)
         logits.add_(size * signs - logits.mean())

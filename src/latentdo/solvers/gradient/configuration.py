@@ -91,6 +91,8 @@ class GradientConfiguration:
         Steps between two refreshes of these pairs.
     propose : bool
         Start networks from the structure that a quick search under additive splines finds (exact estimator only).
+    proposal_strength : float
+        Logits with which edges of that structure start; its targets start one higher.
     prune : bool
         Drop edges and targets whose removal raises the penalised score (exact estimator only).
     train_fraction : float
@@ -156,6 +158,7 @@ class GradientConfiguration:
     refresh: int = 50
     prune: bool = True
     propose: bool = True
+    proposal_strength: float = 2.0
     train_fraction: float = 0.8
     min_share: float = 2e-3
     n_init: int = 1

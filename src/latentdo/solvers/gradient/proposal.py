@@ -18,7 +18,7 @@ from latentdo.solvers.gradient.local_search import Array, Bools, LinearScore, se
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A DAG and the targets that go with it.
+    """A DAG and what goes with it: where a fit starts.
 
     Parameters
     ----------
@@ -26,10 +26,18 @@ class Proposal:
         The DAG.
     targets : ndarray [n_regimes, d]
         The targets.
+    labels : ndarray [n] of int64, optional
+        A guess of every row's regime.
     """
 
     adjacency: NDArray[np.int8]
     targets: NDArray[np.int8]
+    labels: NDArray[np.int64] | None = None
+
+    def content(self) -> bytes:
+        """All values, to tell proposals apart."""
+        parts = (self.adjacency, self.targets, np.zeros(0) if self.labels is None else self.labels)
+        return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
 
 
 def spline_features(z: Array, n_knots: int = 6) -> tuple[Array, NDArray[np.int64]]:

@@ -25,7 +25,8 @@ from latentdo.solvers.gradient.build import (
     build_problem,
     compile_networks,
     dtype_of,
-    start_from_proposal,
+    make_proposal,
+    start_from,
 )
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
@@ -33,6 +34,7 @@ from latentdo.solvers.gradient.edges import prune_edges
 from latentdo.solvers.gradient.finish import Finished, finish
 from latentdo.solvers.gradient.loop import Progress, Trainer
 from latentdo.solvers.gradient.polish import polish
+from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.state import TrainState
 
 
@@ -88,9 +90,10 @@ def run_restart(
     configuration: GradientConfiguration,
     seed: int,
     number: int = 0,
+    start: Proposal | None = None,
     progress: Progress | None = None,
 ) -> Restart:
-    """One run from one seed, in a fork of torch's generator."""
+    """One run from one seed, in a fork of torch's generator; ``start`` is where it starts, if anything is proposed."""
     c = configuration
     train, held = _split(dataset.n_rows, c.train_fraction, np.random.default_rng(c.random_state))
     rng = np.random.default_rng(seed)
@@ -100,12 +103,16 @@ def run_restart(
         mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
         if c.compile:
             compile_networks(mixture)
-        problem = build_problem(dataset.z[train], known, c, rng)
-        if c.propose and not c.closed_form and c.estimator == "exact":
-            start_from_proposal(mixture, problem, dataset.z[train], supervision, c, rng)
+        guess = None if start is None or start.labels is None else start.labels[train]
+        problem = build_problem(dataset.z[train], known, c, rng, guess)
+        proposal = start
+        if start is None and c.propose and not c.closed_form and c.estimator == "exact":
+            proposal = make_proposal(mixture, problem, dataset.z[train], supervision, c, rng)
+        if proposal is not None:
+            start_from(mixture, proposal, c.proposal_strength)
         trainer = Trainer(mixture, problem, c)
         path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}")
-        state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed), progress)
+        state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed, start), progress)
         reached = _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
@@ -177,13 +184,16 @@ def _split(n: int, fraction: float, rng: np.random.Generator) -> tuple[NDArray[n
     return order[:size], order[size:] if size < n else order
 
 
-def _fingerprint(dataset: Dataset, configuration: GradientConfiguration, seed: int) -> str:
+def _fingerprint(
+    dataset: Dataset, configuration: GradientConfiguration, seed: int, start: Proposal | None
+) -> str:
     """Identify data and configuration, so that no checkpoint continues another fit."""
     plain = replace(configuration, checkpoint=None, n_jobs=1, verbose=False).to_dict()
     regimes = b"" if dataset.regimes is None else dataset.regimes.tobytes()
     targets = b"" if dataset.targets is None else dataset.targets.tobytes()
     text = f"{dataset.content_hash()}{sorted(plain.items())}{seed}".encode()
-    return hashlib.sha256(text + regimes + targets).hexdigest()
+    proposed = b"" if start is None else start.content()
+    return hashlib.sha256(text + regimes + targets + proposed).hexdigest()
 
 
 def _train(

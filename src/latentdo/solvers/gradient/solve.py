@@ -21,12 +21,16 @@ from latentdo.solvers.gradient.edges import edge_probabilities
 from latentdo.solvers.gradient.finish import labelled_responsibilities
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
+from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.score import penalised_score
 
 
 def solve(
-    dataset: Dataset, configuration: GradientConfiguration, progress: Progress | None = None
+    dataset: Dataset,
+    configuration: GradientConfiguration,
+    progress: Progress | None = None,
+    start: Proposal | None = None,
 ) -> FitResult:
     """Fit the paper's model by gradients.
 
@@ -38,6 +42,8 @@ def solve(
         How to fit; ``GradientConfiguration.paper()`` for the published algorithm.
     progress : callable, optional
         Called after every chunk of steps with evidence, violation and time left.
+    start : Proposal, optional
+        Graph, targets and regimes to start from, for instance what structural search found; the fit may leave them.
 
     Returns
     -------
@@ -47,7 +53,9 @@ def solve(
     started = time.perf_counter()
     supervision = Supervision.from_dataset(dataset, configuration.max_regimes)
     seeds = np.random.SeedSequence(configuration.random_state).generate_state(configuration.n_init)
-    jobs = [(dataset, supervision, configuration, int(seed), number) for number, seed in enumerate(seeds)]
+    jobs = [
+        (dataset, supervision, configuration, int(seed), number, start) for number, seed in enumerate(seeds)
+    ]
     restarts: list[Restart] = []
     if configuration.n_jobs == 1 or len(jobs) == 1:
         quiet = not configuration.verbose or progress is not None

@@ -259,3 +259,20 @@ def test_compiling_falls_back_without_a_compiler(monkeypatch, caplog):
 
 def test_progress_is_shown_when_asked(capsys):
     solve(data("unknown"), replace(QUICK, verbose=True))
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_no_observational_rows(density):
+    s = simulate(3, 1, n_samples=300, random_state=0, observational=False)
+    dataset = Dataset.from_table(s.X, regimes=s.regimes, observational=None)
+    result = solve(dataset, replace(QUICK, density=density))
+    check(result, dataset)
+    assert not result.has_observational
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear", "flow"])
+def test_atomic_interventions_stay_finite(density):
+    s = simulate(3, 1, intervention="atomic", n_samples=300, random_state=1)
+    for known in ({}, {"regimes": s.regimes}):
+        dataset = Dataset.from_table(s.X, **known)
+        check(solve(dataset, replace(QUICK, density=density)), dataset)

@@ -188,6 +188,7 @@ def climb(
     while moves < max_moves:
         current = [value(j, graph[:, j]) for j in range(d)]
         best, change = 1e-6, None
+        reach = reachability(graph.astype(np.int8)).astype(bool)
         for i, j in zip(*np.nonzero(allowed), strict=True):
             column = graph[:, j].copy()
             column[i] ^= True
@@ -201,9 +202,9 @@ def climb(
                     other = graph[:, i].copy()
                     other[j] = True
                     both = gain + value(i, other) - current[i]
-                    if both > best and not _reaches(graph, i, j, without=(i, j)):
+                    if both > best and not (graph[i] & reach[:, j]).any():  # no other way from i to j
                         best, change = both, [(i, j), (j, i)]
-            elif gain > best and not graph[j, i] and not _reaches(graph, j, i):
+            elif gain > best and not reach[j, i]:
                 best, change = gain, [(i, j)]
         if change is None:
             break
@@ -222,7 +223,7 @@ def search(
     allowed: Bools,
     required: Bools,
     rng: np.random.Generator,
-    n_kicks: int = 15,
+    n_kicks: int | None = None,
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
     """Iterated local search: climb, move variables in the order at random, climb again, keep the best.
 
@@ -232,8 +233,8 @@ def search(
         As for :func:`climb`.
     rng : Generator
         Source of the kicks.
-    n_kicks : int
-        How often to start again from a disturbed optimum.
+    n_kicks : int, optional
+        How often to start again from a disturbed optimum; fewer for more variables by default.
 
     Returns
     -------
@@ -247,7 +248,7 @@ def search(
 
     best, targets, _ = climb(score, adjacency, allowed, required)
     value = total(best)
-    for _ in range(n_kicks):
+    for _ in range(max(2, 150 // len(best)) if n_kicks is None else n_kicks):
         start = _kick(best, allowed, required, rng)
         graph, own, _ = climb(score, start, allowed, required)
         if total(graph) > value + 1e-6:
@@ -270,11 +271,3 @@ def _kick(
     if required.any():  # a required edge against the new order would close a cycle: keep the old graph then
         return adjacency if (required & ~kicked).any() else kicked.astype(np.int8)
     return kicked.astype(np.int8)
-
-
-def _reaches(graph: Bools, a: int, b: int, without: tuple[int, int] | None = None) -> bool:
-    """Whether there is a directed path from a to b."""
-    if without is not None:
-        graph = graph.copy()
-        graph[without] = False
-    return bool(reachability(graph.astype(np.int8))[a, b])

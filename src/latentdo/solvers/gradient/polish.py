@@ -75,7 +75,7 @@ def polish(
     *,
     perfect: bool,
     rng: np.random.Generator,
-    n_kicks: int = 8,
+    n_kicks: int | None = None,
     max_rounds: int = 8,
 ) -> tuple[LinearMixture, int]:
     """Alternate local search and responsibilities until the structure stays the same.
@@ -94,7 +94,7 @@ def polish(
         Intervened mechanisms ignore the parents.
     rng : Generator
         Source of randomness.
-    n_kicks : int
+    n_kicks : int, optional
         Restarts of the local search from disturbed optima.
     max_rounds : int
         Alternations at most; one is enough if all rows are labelled.

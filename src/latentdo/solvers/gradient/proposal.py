@@ -61,7 +61,7 @@ def propose(
     *,
     perfect: bool,
     rng: np.random.Generator,
-    n_kicks: int = 15,
+    n_kicks: int | None = None,
 ) -> Proposal:
     """Search a DAG and targets under additive splines.
 
@@ -79,7 +79,7 @@ def propose(
         Intervened mechanisms ignore the parents.
     rng : Generator
         Source of randomness.
-    n_kicks : int
+    n_kicks : int, optional
         Restarts of the local search from disturbed optima.
     """
     rows, features = spline_features(z)

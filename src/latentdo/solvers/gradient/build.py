@@ -1,0 +1,139 @@
+"""From data and configuration to a model and a training problem."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from latentdo.model.assignments import UNKNOWN
+from latentdo.model.fitted import Array
+from latentdo.model.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variants import Supervision
+from latentdo.solvers.gradient.configuration import GradientConfiguration
+from latentdo.solvers.gradient.loop import Problem
+from latentdo.solvers.gradient.proposal import Proposal, propose
+from latentdo.solvers.gradient.starts import cluster_rows
+
+logger = logging.getLogger(__name__)
+
+
+def build(n_variables: int, supervision: Supervision, configuration: GradientConfiguration) -> LatentMixture:
+    """A fresh model of the configured shape."""
+    c = configuration
+    shape = Architecture(
+        density=c.density,
+        perfect=c.intervention == "perfect",
+        n_variables=n_variables,
+        n_regimes=supervision.n_regimes,
+        embedding_size=c.embedding_size,
+        width=c.width,
+        n_blocks=c.n_blocks,
+        dropout=c.dropout,
+        flow_layers=c.flow_layers,
+        flow_units=c.flow_units,
+        amortised=c.estimator == "sampled",
+        closed_form=c.closed_form,
+    )
+    allowed = None if c.forbidden is None else torch.as_tensor(~np.asarray(c.forbidden, dtype=bool))
+    required = None if c.required is None else torch.as_tensor(np.asarray(c.required, dtype=bool))
+    return LatentMixture(
+        shape,
+        concentration=c.concentration,
+        known_targets=torch.as_tensor(supervision.targets, dtype=torch.float32),
+        allowed=allowed,
+        required=required,
+        edge_logit=c.edge_logit,
+        edge_jitter=c.edge_jitter,
+        target_logit=c.target_logit,
+        embedding_scale=c.embedding_scale,
+    )
+
+
+def dtype_of(configuration: GradientConfiguration) -> torch.dtype:
+    """Steps on moments are tiny and cancel, so they run in float64; everything else in float32."""
+    moments = configuration.density == "linear" and configuration.estimator == "exact"
+    return torch.float64 if moments else torch.float32
+
+
+def build_problem(
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    rng: np.random.Generator,
+    guess: NDArray[np.int64] | None = None,
+) -> Problem:
+    """Rows, labels, priors and (for a latent exact fit) a rough clustering to start from."""
+    c = configuration
+    n = len(z)
+    xi = c.edge_log_odds
+    priors = Priors(
+        edge_log_odds=xi
+        if isinstance(xi, float | int)
+        else torch.as_tensor(xi, dtype=dtype_of(c), device=c.device),
+        target_log_odds=c.target_log_odds,
+        per_row=c.per_row_priors,
+        per_row_embeddings=c.per_row_embeddings,
+        parameter_cost=0.0 if c.per_row_priors else 0.5 * float(np.log(n)),
+    )
+    warm = None
+    if c.estimator == "exact" and bool((supervision.labels == UNKNOWN).any()):
+        if guess is None:
+            guess = cluster_rows(z, supervision.labels, supervision.n_regimes, rng)
+        warm = torch.as_tensor(guess, device=c.device)
+    x = torch.as_tensor(z, dtype=dtype_of(c), device=c.device)
+    return Problem(x, supervision.label_tensor(c.device), priors, warm)
+
+
+def compile_networks(mixture: LatentMixture) -> bool:
+    """Compile the networks' trunk in place, if there are any and a C++ compiler exists; says which in one log line."""
+    trunk = getattr(mixture.density, "trunk", None)
+    if trunk is None:
+        return False
+    if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
+        logger.info("No C++ compiler found: networks run uncompiled.")
+        return False
+    trunk.compile(dynamic=True)
+    return True
+
+
+def make_proposal(
+    mixture: LatentMixture,
+    problem: Problem,
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    rng: np.random.Generator,
+) -> Proposal:
+    """What a quick search under additive splines finds."""
+    labels = problem.labels
+    if problem.warm_labels is not None:
+        labels = torch.where(labels == UNKNOWN, problem.warm_labels, labels)
+    d = z.shape[1]
+    return propose(
+        z,
+        labels.cpu().numpy(),
+        supervision.targets,
+        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
+        mixture.graph.allowed.cpu().numpy(),
+        mixture.graph.required.cpu().numpy(),
+        perfect=configuration.intervention == "perfect",
+        rng=rng,
+    )
+
+
+@torch.no_grad()
+def start_from(mixture: LatentMixture, proposal: Proposal, strength: float) -> None:
+    """Set the logits of edges and targets so that they lean towards a proposal."""
+    targets = np.zeros(mixture.targets.logits.shape)
+    rows = min(len(targets), len(proposal.targets))
+    targets[:rows] = proposal.targets[:rows]
+    for logits, values, size in (
+        (mixture.graph.logits, proposal.adjacency, strength),
+        (mixture.targets.logits, targets, strength + 1.0),
+    ):
+        signs = torch.as_tensor(2.0 * values - 1.0, dtype=logits.dtype, device=logits.device)
+        logits.add_(size * signs - logits.mean())

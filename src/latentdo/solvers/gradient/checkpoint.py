@@ -1,0 +1,64 @@
+"""Atomic checkpoints: a fit that was killed goes on where it stood, to the same result."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import torch
+
+from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
+from latentdo.solvers.gradient.state import TrainState
+
+
+def save(path: Path, state: TrainState, fingerprint: str) -> None:
+    """Write the state to a temporary file beside ``path`` and move it there in one step.
+
+    Parameters
+    ----------
+    path : Path
+        Where the checkpoint belongs; its folder is created.
+    state : TrainState
+        What to save.
+    fingerprint : str
+        Identifies data and configuration; :func:`load` refuses another.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {field.name: getattr(state, field.name) for field in fields(state)}
+    content["lagrangian"] = asdict(state.lagrangian)
+    content["history"] = [dict(entry) for entry in state.history]
+    content["fingerprint"] = fingerprint
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            torch.save(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(path: Path, fingerprint: str) -> TrainState | None:
+    """Read a checkpoint, or None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If it belongs to other data or another configuration.
+    """
+    if not path.exists():
+        return None
+    content = torch.load(path, weights_only=True)
+    if content.pop("fingerprint") != fingerprint:
+        raise ValueError(
+            f"The checkpoint {path} belongs to other data or another configuration; "
+            "delete it or choose another file."
+        )
+    content["lagrangian"] = AugmentedLagrangian(**content["lagrangian"])
+    content["history"] = tuple(content["history"])
+    content["warnings"] = tuple(content["warnings"])
+    return TrainState(**content)

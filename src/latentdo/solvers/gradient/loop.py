@@ -1,0 +1,358 @@
+"""The training loop: chunks of Adam steps inside sub-problems of the augmented Lagrangian."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from latentdo.model.assignments import UNKNOWN
+from latentdo.model.evidence import Evidence
+from latentdo.model.graph import GraphSample
+from latentdo.model.mixture import LatentMixture, Priors
+from latentdo.model.moments import Moments
+from latentdo.solvers.gradient.acyclicity import MEASURES
+from latentdo.solvers.gradient.configuration import GradientConfiguration
+from latentdo.solvers.gradient.dag import nearest_dag
+from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
+from latentdo.solvers.gradient.state import TrainState
+
+Progress = Callable[[dict[str, Any]], None]
+"""Called after every chunk with the last entry of the history."""
+
+MAX_BACK_OFFS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The rows a run trains on.
+
+    Parameters
+    ----------
+    x : Tensor [n, d]
+        Standardised rows, in random order.
+    labels : Tensor [n] of int64
+        Known regimes, ``UNKNOWN`` elsewhere.
+    priors : Priors
+        Prior knowledge.
+    warm_labels : Tensor [n] of int64, optional
+        Guesses that stand in for unknown labels while the graph is relaxed (closed-form mechanisms), or during the
+        first half of the first sub-problem (networks).
+    """
+
+    x: Tensor
+    labels: Tensor
+    priors: Priors
+    warm_labels: Tensor | None = None
+
+
+class Trainer:
+    """Advances a state chunk by chunk; holds nothing that the state does not.
+
+    Parameters
+    ----------
+    model : LatentMixture
+        The model; its weights are overwritten by those of the state.
+    problem : Problem
+        Rows and priors.
+    configuration : GradientConfiguration
+        How to fit.
+    """
+
+    def __init__(self, model: LatentMixture, problem: Problem, configuration: GradientConfiguration) -> None:
+        self.model = model
+        self.problem = problem
+        self.configuration = configuration
+        self.measure = MEASURES[configuration.acyclicity]
+        self.optimizer = self._make_optimizer()
+        n_regimes = model.architecture.n_regimes
+        known = problem.labels[problem.labels != UNKNOWN]
+        unknown = len(problem.labels) - len(known)
+        self.regime_counts = torch.bincount(known, minlength=n_regimes) + unknown / n_regimes
+        self.started = time.perf_counter()
+
+    def _make_optimizer(self) -> torch.optim.Adam:
+        c = self.configuration
+        networks: list[Tensor] = []
+        structure: list[Tensor] = []
+        for name, parameter in self.model.named_parameters():
+            if name == "targets.logits" and c.estimator == "exact":
+                continue  # they follow natural gradients, see _update_targets
+            (structure if name == "graph.logits" else networks).append(parameter)
+        groups = [
+            {"params": networks, "weight_decay": c.weight_decay, "share": 1.0},
+            {"params": structure, "weight_decay": 0.0, "share": c.structure_rate},
+        ]
+        return torch.optim.Adam(groups, lr=c.learning_rate, fused=c.device == "cpu")
+
+    def initial_state(self) -> TrainState:
+        """The state before the first step."""
+        return TrainState(
+            model=copy.deepcopy(self.model.state_dict()),
+            optimizer=copy.deepcopy(self.optimizer.state_dict()),
+            rng=torch.get_rng_state(),
+            lagrangian=self.configuration.lagrangian,
+        )
+
+    def restore(self, state: TrainState) -> None:
+        """Put model, optimiser and generator back to where the state says."""
+        self.model.load_state_dict(state.model)
+        self.optimizer.load_state_dict(copy.deepcopy(dict(state.optimizer)))
+        torch.set_rng_state(state.rng)
+
+    def run(
+        self,
+        state: TrainState,
+        progress: Progress | None = None,
+        after: Callable[[TrainState], None] | None = None,
+    ) -> tuple[TrainState, bool]:
+        """Advance until done; returns the last good state, and whether the user interrupted.
+
+        Raises
+        ------
+        FloatingPointError
+            If the loss stays broken after repeated back-offs.
+        """
+        self.restore(state)
+        back_offs = 0
+        try:
+            while state.phase != "done":
+                new = self._advance(state)
+                if self._is_broken(new, state):
+                    back_offs += 1
+                    if back_offs > MAX_BACK_OFFS:
+                        raise FloatingPointError(
+                            f"The loss is not finite or explodes at step {state.step}, even at learning rate "
+                            f"{self.configuration.learning_rate * state.rate_scale:.1e}. Try a smaller "
+                            "learning_rate, or transform='rank-gaussian' for heavy tails."
+                        )
+                    note = f"step {state.step}: loss broke down, learning rate halved"
+                    # another draw of the noise, or the same step would break in the same way
+                    torch.manual_seed(state.step + 7919 * back_offs)
+                    state = replace(
+                        state,
+                        rate_scale=0.5 * state.rate_scale,
+                        rng=torch.get_rng_state(),
+                        warnings=(*state.warnings, note),
+                    )
+                    self.restore(state)
+                    continue
+                state = new
+                if progress is not None:
+                    progress(dict(state.history[-1]))
+                if after is not None:
+                    after(state)
+        except KeyboardInterrupt:
+            self.restore(state)
+            return state, True
+        return state, False
+
+    def _is_broken(self, new: TrainState, old: TrainState) -> bool:
+        finite = math.isfinite(new.evidence) and all(
+            bool(value.isfinite().all()) for name, value in new.model.items() if name != "targets.known"
+        )
+        if not finite:
+            return True
+        limit = old.best - max(100.0, 10.0 * abs(old.best))
+        return math.isfinite(old.best) and new.evidence < limit
+
+    def _learning_rate(self, state: TrainState) -> float:
+        """The configured rate; in the phase "fixed" it falls to a hundredth, to settle."""
+        c = self.configuration
+        rate = c.learning_rate * state.rate_scale
+        if state.phase == "fixed" and c.final_steps:
+            rate *= 0.01 ** (state.phase_step / c.final_steps)
+        return rate
+
+    def _phase_length(self, state: TrainState) -> int:
+        c = self.configuration
+        if state.phase == "fixed":
+            return c.final_steps
+        return c.first_steps if state.subproblem == 0 else c.steps
+
+    def _labels(self, state: TrainState) -> Tensor:
+        """Known labels, with guesses for the others while the run warms up."""
+        warm = self.problem.warm_labels
+        if warm is None or state.phase != "relaxed":
+            return self.problem.labels
+        # relaxed edges blur every density; closed-form fits leave regimes to the polish that follows
+        if not self.configuration.closed_form and (
+            state.subproblem or state.phase_step >= self.configuration.first_steps // 2
+        ):
+            return self.problem.labels
+        return torch.where(self.problem.labels == UNKNOWN, warm, self.problem.labels)
+
+    def _advance(self, state: TrainState) -> TrainState:
+        """One chunk of steps, then whatever is due: early stop, Lagrangian update, next phase."""
+        c = self.configuration
+        length = self._phase_length(state)
+        half = c.first_steps // 2 if state.subproblem == 0 and state.phase == "relaxed" else 0
+        end = min(length, half if state.phase_step < half else length)
+        n_steps = min(c.refresh, end - state.phase_step)
+        labels = self._labels(state)
+        moments = current_moments(self.model, self.problem.x, labels) if self.uses_moments else None
+        candidates = (
+            None
+            if self.uses_moments
+            else likely_pairs(self.model, self.problem.x, labels, self.configuration.candidate_threshold)
+        )
+        graph = None if state.adjacency is None else GraphSample(state.adjacency[None])
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate(state) * group["share"]
+        total, terms = 0.0, {}
+        self.model.train()
+        for i in range(n_steps):
+            evidence = self._step(state, state.step + i, labels, candidates, graph, moments)
+            total += float(evidence.total.detach())
+            if i == n_steps - 1:
+                terms = evidence.to_floats()
+        with torch.no_grad():
+            violation = float(self.measure(self.model.graph.probabilities()))
+        mean = total / max(n_steps, 1) / len(self.problem.x)
+        improved = mean > state.best + 1e-4 * max(1.0, abs(state.best))
+        entry = {
+            "phase": state.phase,
+            "step": state.step + n_steps,
+            "subproblem": state.subproblem,
+            "evidence": mean,
+            "violation": violation,
+            "penalty": state.lagrangian.penalty,
+            "seconds": time.perf_counter() - self.started,
+            "left": self._time_left(state, n_steps, violation),
+            **{f"terms.{name}": value for name, value in terms.items()},
+        }
+        new = replace(
+            state,
+            model=copy.deepcopy(self.model.state_dict()),
+            optimizer=copy.deepcopy(self.optimizer.state_dict()),
+            rng=torch.get_rng_state(),
+            step=state.step + n_steps,
+            phase_step=state.phase_step + n_steps,
+            best=max(mean, state.best),
+            stale=0 if improved else state.stale + 1,
+            evidence=mean,
+            violation=violation,
+            history=(*state.history, entry),
+        )
+        return self._move_on(new, length)
+
+    def _move_on(self, state: TrainState, length: int) -> TrainState:
+        """Start the next sub-problem or phase if this one is over."""
+        c = self.configuration
+        impatient = 0 < c.patience <= state.stale * c.refresh and state.phase_step > length // 2
+        if state.phase_step < length and not impatient:
+            return state
+        state = replace(state, phase_step=0, best=float("-inf"), stale=0)
+        if state.phase == "fixed":
+            return replace(state, phase="done")
+        finished = state.violation <= c.tolerance
+        if not finished and state.subproblem + 1 < c.max_subproblems:
+            return replace(
+                state,
+                subproblem=state.subproblem + 1,
+                lagrangian=state.lagrangian.update(state.violation),
+            )
+        probabilities = self.model.graph.probabilities().detach()
+        adjacency = nearest_dag(probabilities, self.model.graph.required).to(probabilities.dtype)
+        return replace(state, phase="fixed" if c.final_steps else "done", adjacency=adjacency)
+
+    def _step(
+        self,
+        state: TrainState,
+        step: int,
+        labels: Tensor,
+        candidates: Tensor | None,
+        graph: GraphSample | None,
+        moments: Moments | None,
+    ) -> Evidence:
+        """One gradient step on minus the bound a row, plus the Lagrangian's cost of cycles."""
+        n = len(self.problem.x)
+        self.optimizer.zero_grad(set_to_none=True)
+        if moments is not None:
+            evidence = self.model.moment_evidence(moments, self.problem.priors, graph)
+        else:
+            evidence = self._row_evidence(step, labels, candidates, graph)
+        cost = evidence.total.new_zeros(())
+        if graph is None:
+            cost = state.lagrangian.cost(self.measure(self.model.graph.probabilities()))
+        (cost - evidence.total / n).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        if self.configuration.estimator == "exact":
+            self._update_targets(state, step)
+        return evidence
+
+    @torch.no_grad()
+    def _update_targets(self, state: TrainState, step: int) -> None:
+        r"""A natural-gradient step on the target posterior, with an extra cost that fades.
+
+        The bound is linear in :math:`\pi`, so its maximiser is :math:`\mathrm{logit}\, \pi_{kj} =
+        \Delta_{kj} + \gamma - c` with the gain
+        :math:`\Delta_{kj}` of an own mechanism; the gradient by the logits, divided by :math:`\pi (1 -
+        \pi)`, is the way to it and does
+        not vanish. Early on the reference mechanisms are still poor, and every regime would rather have its
+        own: a cost a
+        row, and a temperature with it, make the regimes with the largest gain leave first.
+        """
+        logits = self.model.targets.logits
+        if logits.grad is None or not bool(self.model.targets.free.any()):
+            return
+        c = self.configuration
+        p = torch.sigmoid(logits)
+        way = -logits.grad * len(self.problem.x) / (p * (1.0 - p))
+        first = state.subproblem == 0 and state.phase == "relaxed"
+        proposed = c.propose and not c.closed_form  # then targets start from a good guess
+        share = step / (c.anneal_share * c.first_steps) if first and not proposed else 1.0
+        extra = 0.0
+        if share < 1.0:
+            extra = c.anneal_cost * (c.anneal_floor / c.anneal_cost) ** share
+        counts = self.regime_counts[:, None]
+        wanted = (way + logits - extra * counts) / (1.0 + 0.2 * extra * counts)
+        logits.add_(c.target_step * (wanted.clamp(-10.0, 10.0) - logits))
+        logits.grad = None
+
+    def _row_evidence(
+        self, step: int, labels: Tensor, candidates: Tensor | None, graph: GraphSample | None
+    ) -> Evidence:
+        """The configured bound on all rows or a minibatch."""
+        c = self.configuration
+        x, n = self.problem.x, len(self.problem.x)
+        if c.batch_size is not None and c.batch_size < n:
+            rows = torch.randint(n, (c.batch_size,), device=x.device)
+            x, labels = x[rows], labels[rows]
+            candidates = None if candidates is None else candidates[rows]
+        bound = self.model.exact_evidence
+        if c.estimator == "sampled":
+            bound = partial(self.model.sampled_evidence, kappa=c.kappa)
+        return bound(
+            x,
+            labels,
+            self.problem.priors,
+            n,
+            candidates=candidates,
+            graph=graph,
+            n_graphs=c.graph_samples,
+            temperature=c.temperature_at(step),
+        )
+
+    @property
+    def uses_moments(self) -> bool:
+        """Whether steps see moments instead of rows: linear densities with exact expectations."""
+        return self.configuration.density == "linear" and self.configuration.estimator == "exact"
+
+    def _time_left(self, state: TrainState, n_steps: int, violation: float) -> float:
+        """Rough seconds left, if the violation keeps falling as the schedule intends."""
+        c = self.configuration
+        spent = time.perf_counter() - self.started
+        done = state.step + n_steps
+        left = float(c.final_steps) if state.phase == "relaxed" else 0.0
+        left += self._phase_length(state) - state.phase_step - n_steps
+        if state.phase == "relaxed" and violation > c.tolerance:
+            left += c.steps * min(c.max_subproblems - state.subproblem, math.log2(violation / c.tolerance))
+        return max(left, 0.0) * spent / max(done, 1)

@@ -1,0 +1,217 @@
+"""One run from one seed: split, train, harden, polish, score on held-out rows."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.graphs import is_dag
+from latentdo.model.fitted import Array
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.mixture import LatentMixture
+from latentdo.model.neural_mixture import NeuralMixture
+from latentdo.model.variants import Supervision
+from latentdo.solvers.gradient import checkpoint
+from latentdo.solvers.gradient.build import (
+    build,
+    build_problem,
+    compile_networks,
+    dtype_of,
+    make_proposal,
+    start_from,
+)
+from latentdo.solvers.gradient.configuration import GradientConfiguration
+from latentdo.solvers.gradient.dag import nearest_dag
+from latentdo.solvers.gradient.edges import prune_edges
+from latentdo.solvers.gradient.finish import Finished, finish
+from latentdo.solvers.gradient.loop import Progress, Trainer
+from latentdo.solvers.gradient.polish import polish
+from latentdo.solvers.gradient.proposal import Proposal
+from latentdo.solvers.gradient.state import TrainState
+
+
+@dataclass(frozen=True, eq=False)
+class Restart:
+    """One finished run.
+
+    Parameters
+    ----------
+    finished : Finished
+        Its fitted model.
+    state : TrainState
+        Where training ended.
+    held_out : ndarray [n_held_out]
+        Log-density of every held-out row; all restarts hold out the same.
+    reached : bool
+        Whether the constraint reached its tolerance.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    finished: Finished
+    state: TrainState
+    held_out: Array
+    reached: bool
+    interrupted: bool
+
+
+def choose(restarts: list[Restart]) -> Restart:
+    """The best held-out log-density; if others come within one standard error of it, the sparsest of them."""
+    best = max(restarts, key=lambda run: run.held_out.mean())
+
+    def is_near(run: Restart) -> bool:
+        behind = best.held_out - run.held_out  # the same rows, so their differences are what varies
+        return bool(behind.mean() <= behind.std() / np.sqrt(len(behind)))
+
+    def size(run: Restart) -> tuple[int, float]:
+        topology = run.finished.model.topology
+        return int(topology.adjacency.sum()) + int(topology.targets.sum()), -float(run.held_out.mean())
+
+    return min(filter(is_near, restarts), key=size)
+
+
+def run_in_worker(*job: Any) -> Restart:
+    """A restart in a process of its own: one thread, or the workers fight for cores."""
+    torch.set_num_threads(1)
+    return run_restart(*job)
+
+
+def run_restart(
+    dataset: Dataset,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    seed: int,
+    number: int = 0,
+    start: Proposal | None = None,
+    progress: Progress | None = None,
+) -> Restart:
+    """One run from one seed, in a fork of torch's generator; ``start`` is where it starts, if anything is proposed."""
+    c = configuration
+    train, held = _split(dataset.n_rows, c.train_fraction, np.random.default_rng(c.random_state))
+    rng = np.random.default_rng(seed)
+    known = supervision.take(train)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
+        if c.compile:
+            compile_networks(mixture)
+        guess = None if start is None or start.labels is None else start.labels[train]
+        problem = build_problem(dataset.z[train], known, c, rng, guess)
+        proposal = start
+        if start is None and c.propose and not c.closed_form and c.estimator == "exact":
+            proposal = make_proposal(mixture, problem, dataset.z[train], supervision, c, rng)
+        if proposal is not None:
+            start_from(mixture, proposal, c.proposal_strength)
+        trainer = Trainer(mixture, problem, c)
+        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}")
+        state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed, start), progress)
+        reached = _is_acyclic(mixture) or state.violation <= c.tolerance
+        if state.adjacency is None:
+            state = replace(
+                state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required)
+            )
+        adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
+        mixture.cpu().eval()
+        finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
+        if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
+            finished = _polish(finished, mixture, dataset.z[train], known, c, rng)
+    if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
+        place = np.full(supervision.n_regimes + 1, -1)
+        place[finished.kept] = np.arange(len(finished.kept))
+        pruned = prune_edges(finished.model, dataset.z[held], place[supervision.labels[held]], len(train), c)
+        finished = replace(finished, model=pruned)
+    score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
+    return Restart(finished, state, score, reached, interrupted)
+
+
+@torch.no_grad()
+def _is_acyclic(mixture: LatentMixture) -> bool:
+    """Whether the edges above one half already form a DAG, so that nothing has to be cut."""
+    likely = (mixture.graph.probabilities() > 0.5).cpu().numpy()
+    return is_dag(likely.astype(np.int8))
+
+
+def _polish(
+    finished: Finished,
+    mixture: LatentMixture,
+    z: Array,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    rng: np.random.Generator,
+) -> Finished:
+    """Let the penalised score have the last word on edges and targets."""
+    assert isinstance(finished.model, LinearMixture)
+    place = np.full(supervision.n_regimes + 1, -1)
+    place[finished.kept] = np.arange(len(finished.kept))
+    d = z.shape[1]
+    model, _ = polish(
+        finished.model,
+        z,
+        place[supervision.labels],
+        supervision.targets[finished.kept],
+        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
+        mixture.graph.allowed.numpy(),
+        mixture.graph.required.numpy(),
+        perfect=configuration.intervention == "perfect",
+        rng=rng,
+    )
+    return Finished(model, finished.kept, np.where(model.topology.targets, 1.0, 0.0))
+
+
+def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]) -> Array:
+    """Log-density of every row: with its label where there is one, else with the regimes summed out."""
+    joint = finished.model.log_joint(z)
+    place = np.full(max(int(finished.kept.max()), int(labels.max(initial=0))) + 2, -1)
+    place[finished.kept] = np.arange(len(finished.kept))
+    own = place[labels]
+    top = joint.max(axis=1)
+    free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+    return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))
+
+
+def _split(n: int, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Training rows in random order, and held-out rows (the training rows again if none are left)."""
+    order = rng.permutation(n)
+    size = max(1, round(fraction * n))
+    return order[:size], order[size:] if size < n else order
+
+
+def _fingerprint(
+    dataset: Dataset, configuration: GradientConfiguration, seed: int, start: Proposal | None
+) -> str:
+    """Identify data and configuration, so that no checkpoint continues another fit."""
+    plain = replace(configuration, checkpoint=None, n_jobs=1, verbose=False).to_dict()
+    regimes = b"" if dataset.regimes is None else dataset.regimes.tobytes()
+    targets = b"" if dataset.targets is None else dataset.targets.tobytes()
+    text = f"{dataset.content_hash()}{sorted(plain.items())}{seed}".encode()
+    proposed = b"" if start is None else start.content()
+    return hashlib.sha256(text + regimes + targets + proposed).hexdigest()
+
+
+def _train(
+    trainer: Trainer, path: Path | None, fingerprint: str, progress: Progress | None
+) -> tuple[TrainState, bool]:
+    """Run to the end, writing a checkpoint now and then and at an interruption."""
+    if path is None:
+        return trainer.run(trainer.initial_state(), progress)
+    last = time.monotonic()
+
+    def after(state: TrainState) -> None:
+        nonlocal last
+        if state.phase == "done" or time.monotonic() - last >= trainer.configuration.checkpoint_seconds:
+            checkpoint.save(path, state, fingerprint)
+            last = time.monotonic()
+
+    state = checkpoint.load(path, fingerprint) or trainer.initial_state()
+    state, interrupted = trainer.run(state, progress, after)
+    if interrupted:
+        checkpoint.save(path, state, fingerprint)
+    return state, interrupted

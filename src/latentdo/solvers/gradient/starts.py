@@ -1,0 +1,87 @@
+"""Where a latent fit starts: a rough clustering of the rows, and which cluster to take for the reference."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ks_2samp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+Array = NDArray[np.float64]
+
+
+def cluster_rows(
+    z: Array, labels: NDArray[np.int64], n_regimes: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Guess a regime for every unlabelled row; labelled rows keep theirs, ``[n]``.
+
+    A Gaussian mixture clusters the rows. With labels, a cluster takes the label most of its labelled rows
+    carry; without,
+    the cluster that differs from the others in the fewest variables becomes the reference (an intervention
+    moves its
+    targets and their descendants, two interventions move both sets).
+
+    Parameters
+    ----------
+    z : ndarray [n, d]
+        Standardised rows.
+    labels : ndarray [n] of int64
+        Known regimes, -1 elsewhere.
+    n_regimes : int
+        Number of clusters.
+    rng : Generator
+        Source of the clustering's start.
+    """
+    n_clusters = min(n_regimes, max(1, len(z) // 5))
+    mixture = GaussianMixture(
+        n_clusters,
+        n_init=10,
+        init_params="k-means++",
+        reg_covar=1e-6,
+        random_state=int(rng.integers(2**31)),
+        max_iter=60,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clusters = mixture.fit_predict(z).astype(np.int64)
+    if (labels >= 0).any():
+        return _follow_labels(clusters, labels, n_regimes)
+    order = np.argsort(_differences(z, clusters, n_clusters), kind="stable")
+    place = np.empty(n_clusters, dtype=np.int64)
+    place[order] = np.arange(n_clusters)
+    return np.asarray(place[clusters])
+
+
+def _differences(z: Array, clusters: NDArray[np.int64], n_clusters: int) -> Array:
+    """How many (cluster, variable) pairs differ from each cluster by a two-sample test, ``[n_clusters]``."""
+    parts = [z[clusters == k][:500] for k in range(n_clusters)]
+    total = np.zeros(n_clusters)
+    for a in range(n_clusters):
+        for b in range(a + 1, n_clusters):
+            if min(len(parts[a]), len(parts[b])) < 5:
+                total[[a, b]] += z.shape[1]
+                continue
+            moved = sum(
+                ks_2samp(parts[a][:, j], parts[b][:, j], method="asymp").pvalue < 1e-4
+                for j in range(z.shape[1])
+            )
+            total[[a, b]] += moved
+    return total
+
+
+def _follow_labels(
+    clusters: NDArray[np.int64], labels: NDArray[np.int64], n_regimes: int
+) -> NDArray[np.int64]:
+    """Name clusters after the labels inside them; clusters without any get the names left over."""
+    counts = np.zeros((clusters.max() + 1, n_regimes))
+    known = labels >= 0
+    np.add.at(counts, (clusters[known], labels[known]), 1)
+    names = counts.argmax(axis=1)
+    unnamed = np.flatnonzero(counts.sum(axis=1) == 0)
+    spare = np.setdiff1d(np.arange(n_regimes), names)
+    for place, cluster in enumerate(unnamed):
+        names[cluster] = spare[place % len(spare)] if len(spare) else 0
+    return np.where(known, labels, names[clusters])

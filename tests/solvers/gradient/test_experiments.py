@@ -1,0 +1,26 @@
+"""Experiments and benchmarks run at tiny size, so that they do not rot."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    "extra", [["--variants", "known", "latent"], ["--solver", "gradient", "--variants", "unknown"]]
+)
+def test_paper_linear_smoke(monkeypatch, capsys, extra):
+    monkeypatch.setattr(sys, "argv", ["paper_linear", "--smoke", *extra])
+    runpy.run_path(str(ROOT / "experiments" / "paper_linear.py"), run_name="__main__")
+    assert '"distances"' in capsys.readouterr().out
+
+
+def test_step_benchmark_smoke(monkeypatch, capsys):
+    monkeypatch.setattr(
+        sys, "argv", ["gradient_step", "--rows", "64", "--repeats", "1", "--threads", "1", "--size", "64"]
+    )
+    runpy.run_path(str(ROOT / "benchmarks" / "gradient_step.py"), run_name="__main__")
+    assert "nonlinear perfect" in capsys.readouterr().out

@@ -1,0 +1,278 @@
+"""Whole fits on small data: every variant and family, resumption, interruption, breakdown, determinism."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import ConvergenceWarning
+
+from latentdo.data import Dataset
+from latentdo.graphs import is_dag
+from latentdo.model.neural_mixture import NeuralMixture
+from latentdo.scm import simulate
+from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, Proposal, solve
+from latentdo.solvers.gradient.loop import Trainer
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+QUICK = GradientConfiguration(
+    max_regimes=4,
+    embedding_size=4,
+    width=8,
+    n_blocks=1,
+    first_steps=40,
+    steps=10,
+    final_steps=10,
+    max_subproblems=4,
+    refresh=10,
+    learning_rate=1e-2,
+    lagrangian=AugmentedLagrangian(0.0, 1.0, 10.0, 0.9),
+)
+
+
+def data(variant: str = "latent", n: int = 300, seed: int = 0) -> Dataset:
+    s = simulate(3, 1, n_samples=n, random_state=seed)
+    known: dict[str, object] = {}
+    if variant in ("unknown", "known", "semi-supervised"):
+        known["regimes"] = s.regimes
+    if variant == "known":
+        known["targets"] = s.targets
+    if variant == "semi-supervised":
+        some = np.random.default_rng(seed).random(len(s.regimes)) < 0.3
+        known["regimes"] = [int(k) if keep else None for k, keep in zip(s.regimes, some, strict=True)]
+    return Dataset.from_table(s.X, **known)
+
+
+def check(result, dataset):
+    topology = result.model.topology
+    assert is_dag(topology.adjacency)
+    assert not topology.targets[0].any()
+    assert topology.weights.sum() == pytest.approx(1.0)
+    assert result.responsibilities.shape == (dataset.n_rows, topology.n_regimes)
+    np.testing.assert_allclose(result.responsibilities.sum(axis=1), 1.0)
+    assert result.edge_probabilities.shape == (3, 3)
+    assert ((result.edge_probabilities >= 0) & (result.edge_probabilities <= 1)).all()
+    assert len(result.regime_names) == topology.n_regimes == len(result.target_probabilities)
+    assert np.isfinite(result.evidence)
+    assert np.isfinite(result.model.score_samples(dataset.z)).all()
+
+
+@pytest.mark.parametrize("estimator", ["exact", "sampled"])
+@pytest.mark.parametrize("variant", ["latent", "semi-supervised", "unknown", "known", "observational"])
+def test_every_variant(variant, estimator):
+    dataset = data(variant)
+    c = replace(QUICK, estimator=estimator, max_regimes=1 if variant == "observational" else 4)
+    result = solve(dataset, c)
+    check(result, dataset)
+    assert variant in result.message or result.status == "not converged"
+    if variant == "known":
+        np.testing.assert_array_equal(result.model.topology.targets, dataset.targets)
+    if variant in ("unknown", "known"):
+        np.testing.assert_array_equal(result.regimes, dataset.regimes)
+    if variant == "observational":
+        assert result.n_regimes == 1
+
+
+@pytest.mark.parametrize("estimator", ["exact", "sampled"])
+@pytest.mark.parametrize("intervention", ["perfect", "imperfect"])
+@pytest.mark.parametrize("density", ["nonlinear", "flow"])
+def test_every_family(density, intervention, estimator):
+    dataset = data()
+    c = replace(
+        QUICK,
+        density=density,
+        intervention=intervention,
+        estimator=estimator,
+        first_steps=20,
+        max_subproblems=2,
+    )
+    result = solve(dataset, c)
+    check(result, dataset)
+    again = NeuralMixture.from_arrays(result.model.to_arrays())
+    np.testing.assert_allclose(again.score_samples(dataset.z), result.model.score_samples(dataset.z))
+
+
+def test_same_seed_same_result_and_the_global_generator_is_left_alone():
+    dataset = data()
+    before = torch.get_rng_state()
+    first, second = solve(dataset, QUICK), solve(dataset, QUICK)
+    assert torch.equal(before, torch.get_rng_state())
+    assert first.evidence == second.evidence
+    np.testing.assert_array_equal(first.responsibilities, second.responsibilities)
+    other = solve(dataset, replace(QUICK, random_state=1))
+    assert other.evidence != first.evidence
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_a_killed_fit_resumes_to_the_same_result(tmp_path, density):
+    dataset = data("unknown")
+    c = replace(QUICK, density=density, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
+    whole = solve(dataset, replace(c, checkpoint=None))
+    calls = 0
+
+    def die(entry):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise MemoryError("killed")
+
+    with pytest.raises(MemoryError):
+        solve(dataset, c, die)
+    steps = []
+    resumed = solve(dataset, c, lambda entry: steps.append(entry["step"]))
+    assert min(steps) > 20  # it did not start again
+    assert resumed.evidence == whole.evidence
+    np.testing.assert_array_equal(resumed.responsibilities, whole.responsibilities)
+    assert not list(tmp_path.glob("*.tmp"))
+    with pytest.raises(ValueError, match="other data or another configuration"):
+        solve(dataset, replace(c, learning_rate=0.02))
+
+
+def test_interruption_returns_the_best_so_far():
+    dataset = data()
+
+    def stop(entry):
+        if entry["step"] >= 20:
+            raise KeyboardInterrupt
+
+    result = solve(dataset, QUICK, stop)
+    assert result.status == "interrupted"
+    check(result, dataset)
+
+
+def test_breakdown_backs_off_and_then_says_what_to_try(monkeypatch):
+    dataset = data("unknown")
+    original, broken = Trainer._step, [0]
+
+    def sometimes(self, *args):
+        evidence = original(self, *args)
+        if broken[0] == 0 and args[1] == 15:
+            broken[0] = 1
+            with torch.no_grad():
+                self.model.graph.logits.fill_(torch.nan)
+        return evidence
+
+    monkeypatch.setattr(Trainer, "_step", sometimes)
+    result = solve(dataset, QUICK)
+    check(result, dataset)
+    assert "learning rate halved" in result.warnings[0]
+
+    def always(self, *args):
+        evidence = original(self, *args)
+        with torch.no_grad():
+            self.model.graph.logits.fill_(torch.nan)
+        return evidence
+
+    monkeypatch.setattr(Trainer, "_step", always)
+    with pytest.raises(FloatingPointError, match="learning_rate"):
+        solve(dataset, QUICK)
+
+
+def test_an_unmet_constraint_is_reported_and_cut():
+    dataset = data("unknown")
+    c = replace(QUICK, max_subproblems=1, lagrangian=AugmentedLagrangian(), edge_logit=3.0, first_steps=2)
+    with pytest.warns(ConvergenceWarning, match="cycles were cut"):
+        result = solve(dataset, c)
+    assert result.status == "not converged"
+    check(result, dataset)
+
+
+def test_constraints_on_edges_hold():
+    dataset = data("unknown")
+    forbidden = np.zeros((3, 3), dtype=bool)
+    forbidden[0, 1] = True
+    required = np.zeros((3, 3), dtype=bool)
+    required[1, 0] = True
+    result = solve(dataset, replace(QUICK, forbidden=forbidden, required=required))
+    assert result.model.topology.adjacency[0, 1] == 0
+    assert result.model.topology.adjacency[1, 0] == 1
+
+
+@pytest.mark.slow  # a pool of processes that each import torch
+def test_restarts_in_parallel_are_those_in_sequence():
+    dataset = data("unknown", n=120)
+    c = replace(QUICK, n_init=2, first_steps=10, max_subproblems=1)
+    one, two = solve(dataset, c), solve(dataset, replace(c, n_jobs=2))
+    assert len(one.comparison) == 2
+    assert [r["held_out"] for r in one.comparison] == pytest.approx([r["held_out"] for r in two.comparison])
+    assert one.evidence == pytest.approx(two.evidence)
+
+
+def test_restarts_share_held_out_rows_and_the_best_is_chosen():
+    dataset = data("unknown", n=200)
+    result = solve(dataset, replace(QUICK, n_init=3, first_steps=20, max_subproblems=2))
+    assert len(result.comparison) == 3
+    best = max(run["held_out"] for run in result.comparison)
+    assert result.evidence_terms["held_out"] <= best
+    assert result.evidence_terms["held_out"] in [run["held_out"] for run in result.comparison]
+
+
+def test_minibatches_and_labels_only_in_part():
+    dataset = data("semi-supervised")
+    result = solve(dataset, replace(QUICK, density="nonlinear", batch_size=64))
+    check(result, dataset)
+    known = dataset.regimes >= 0
+    np.testing.assert_array_equal(result.regimes[known], dataset.regimes[known])
+
+
+def test_a_pair_with_known_interventions_is_oriented():
+    s = simulate(preset="paper-pairs", random_state=3)
+    assert s.adjacency.to_numpy().sum() == 1
+    dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
+    c = replace(QUICK, first_steps=150, steps=20, max_subproblems=20, structure_rate=3.0)
+    np.testing.assert_array_equal(solve(dataset, c).model.topology.adjacency, s.adjacency.to_numpy())
+
+
+def test_a_useless_edge_is_pruned_and_a_useful_one_is_kept():
+    rng = np.random.default_rng(0)
+    n = 1500
+    z = rng.normal(size=(n, 3))
+    z[:, 1] = np.sin(2 * z[:, 0]) + 0.1 * rng.normal(size=n)
+    both = np.zeros((3, 3), dtype=bool)
+    both[[0, 2], 1] = True
+    dataset = Dataset.from_table(z)
+    c = replace(
+        QUICK, density="nonlinear", max_regimes=1, forbidden=~both, edge_logit=4.0, first_steps=100,
+        max_subproblems=1, final_steps=200, edge_jitter=0.0, batch_size=300,
+    )  # fmt: skip
+    assert solve(dataset, c).model.topology.adjacency.tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_a_proposal_is_where_the_fit_starts():
+    s = simulate(3, 1, n_samples=300, random_state=0)
+    dataset = Dataset.from_table(s.X)
+    truth = Proposal(s.adjacency.to_numpy(np.int8), s.targets.to_numpy(np.int8), s.regimes)
+    c = replace(QUICK, density="nonlinear", first_steps=4, max_subproblems=1, prune=False, learning_rate=1e-4)
+    result = solve(dataset, c, start=truth)
+    np.testing.assert_array_equal(result.model.topology.adjacency, s.adjacency)
+    check(result, dataset)
+    check(solve(dataset, QUICK, start=truth), dataset)
+
+
+def test_compiling_falls_back_without_a_compiler(monkeypatch, caplog):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with caplog.at_level("INFO"):
+        check(solve(data("unknown"), replace(QUICK, density="nonlinear", compile=True)), data("unknown"))
+    assert "uncompiled" in caplog.text
+
+
+def test_progress_is_shown_when_asked(capsys):
+    solve(data("unknown"), replace(QUICK, verbose=True))
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_no_observational_rows(density):
+    s = simulate(3, 1, n_samples=300, random_state=0, observational=False)
+    dataset = Dataset.from_table(s.X, regimes=s.regimes, observational=None)
+    result = solve(dataset, replace(QUICK, density=density))
+    check(result, dataset)
+    assert not result.has_observational
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear", "flow"])
+def test_atomic_interventions_stay_finite(density):
+    s = simulate(3, 1, intervention="atomic", n_samples=300, random_state=1)
+    for known in ({}, {"regimes": s.regimes}):
+        dataset = Dataset.from_table(s.X, **known)
+        check(solve(dataset, replace(QUICK, density=density)), dataset)

@@ -18,16 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, validate_rows
 from latentdo.result import FitResult
-from latentdo.solvers.search.solve import Progress, SearchConfiguration
-from latentdo.solvers.search.solve import solve as solve_by_search
+from latentdo.solvers.select import CHOICES, Progress, Request, solve
 
 Array = NDArray[np.float64]
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "density": ("auto", "linear"),
-    "intervention": ("auto", "perfect", "imperfect"),
-    "solver": ("auto", "search"),
-}
 
 
 class _HiddenParameter:
@@ -52,13 +45,14 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    density : {"auto", "linear"}
+    density : {"auto", "linear", "nonlinear", "flow"}
         Family of the conditional densities. "auto" is linear in this version.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
-    solver : {"auto", "search"}
-        How the model is fitted. "auto" is "search" in this version: structural EM.
+    solver : {"auto", "search", "gradient", "paper"}
+        How the model is fitted: structural EM (linear densities), gradients with exact expectations over regimes
+        and targets, or the published algorithm. "auto" is "search" for linear densities and "gradient" for the others.
     max_regimes : int
         Largest number of regimes, the reference included. The number itself is found. 1 means that all rows are
         observational.
@@ -79,11 +73,11 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     missing : {"error", "drop"}
         What to do about rows with missing values.
     n_init : int
-        Largest number of different starts.
+        Largest number of different starts; the search stops earlier if two agree, and networks take one for four.
     random_state : int, RandomState or None
         Source of randomness. An int makes the fit reproducible.
     device : str
-        Where tensors live; the search solver uses the CPU.
+        Where the gradient solvers compute; the search uses the CPU.
     n_jobs : int
         Starts that run in parallel.
     verbose : bool
@@ -208,8 +202,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={self.max_regimes}; "
                 "raise max_regimes"
             )
-        configuration = self._configuration(dataset.n_variables)
-        result = solve_by_search(dataset, configuration, progress or (_print_step if self.verbose else None))
+        report = progress or (_print_step if self.verbose else None)
+        result = solve(dataset, self._request(dataset.n_variables), report)
         self._adopt(replace(result, configuration=_plain(parameters)))
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
@@ -335,7 +329,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
 
-    def _configuration(self, n_variables: int) -> SearchConfiguration:
+    def _request(self, n_variables: int) -> Request:
         edge_prior = None
         if self.edge_prior is not None:
             edge_prior = np.asarray(self.edge_prior, dtype=np.float64)
@@ -345,8 +339,10 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 )
             if np.isnan(edge_prior).any():
                 raise ValueError("edge_prior contains NaN; use 0 where you have no opinion")
-        return SearchConfiguration(
-            intervention=self.intervention,  # type: ignore[arg-type]
+        return Request(
+            density=self.density,
+            intervention=self.intervention,
+            solver=self.solver,
             max_regimes=int(self.max_regimes),
             edge_prior=edge_prior,
             target_prior=self.target_prior,
@@ -356,14 +352,17 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             max_parents=self.max_parents,
             n_init=int(self.n_init),
             random_state=int(check_random_state(self.random_state).randint(2**31)),
+            device=self.device,
             n_jobs=int(self.n_jobs or 1),
+            verbose=bool(self.verbose),
         )
 
 
 def _print_step(entry: Mapping[str, Any]) -> None:
+    """One line a step; the solvers' entries share "step", "evidence" and "seconds"."""
+    rest = "   ".join(f"{name} {value}" for name, value in entry.items() if isinstance(value, int))
     print(
-        f"[{entry['seconds']:7.1f} s] {entry['step']:<12} evidence {entry['evidence']:14.1f}   "
-        f"{entry['regimes']:3d} regimes   {entry['edges']:4d} edges",
+        f"[{entry.get('seconds', 0.0):7.1f} s] {entry['step']!s:<12} evidence {entry['evidence']:14.1f}   {rest}",
         flush=True,
     )
 

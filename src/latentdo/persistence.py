@@ -42,7 +42,10 @@ __all__ = [
 FORMAT: Final = 1
 """Version of the file format; raised whenever an older latentdo could misread a file."""
 
-FAMILIES: Final[dict[str, str]] = {"linear": "latentdo.model.linear_mixture:LinearMixture"}
+FAMILIES: Final[dict[str, str]] = {
+    "linear": "latentdo.model.linear_mixture:LinearMixture",
+    "neural": "latentdo.model.neural_mixture:NeuralMixture",
+}
 """Where the class of each model family lives; imported only when a file needs it, never named by a file."""
 
 _ENTRY = "latentdo"

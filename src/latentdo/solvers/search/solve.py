@@ -128,7 +128,7 @@ def solve(
     """Fit the linear model by structural EM.
 
     Known regimes and targets are held fixed, unknown ones are found; see :class:`Problem`. An interrupt (Ctrl-C)
-    during the search returns the best state so far with status "interrupted".
+    during the search returns the best state so far, one regime at least, with status "interrupted".
     """
     problem = make_problem(dataset, configuration)
     journal = _Journal(progress)
@@ -161,7 +161,7 @@ def solve(
             journal.note("final", best)
         except KeyboardInterrupt:
             if best is None:
-                raise
+                best = _without_search(search)
             status = "interrupted"
     if problem.n_labelled == 0:
         best = moves.fit_into(search, best, problem.max_regimes)
@@ -184,6 +184,14 @@ def _subsample(problem: Problem, configuration: SearchConfiguration) -> Problem:
         return problem
     rng = np.random.default_rng(configuration.random_state)
     return problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
+
+
+def _without_search(problem: Problem) -> State:
+    """What can be said at once: every row in the reference or at its label."""
+    n_components = max(problem.n_labelled, 1)
+    everyone = np.zeros((problem.n_rows, n_components))
+    everyone[:, 0] = 1.0
+    return relearn(problem, problem.clamp(everyone), rounds=1)
 
 
 def _sceptic(problem: Problem, state: State, null: NullModel | None = None) -> NullModel:

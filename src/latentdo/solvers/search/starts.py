@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
 
 from latentdo.solvers.search.em import State, assign, refine, relearn
 from latentdo.solvers.search.families import FamilyTables, correlated_candidates
@@ -149,7 +150,9 @@ def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
     free = max(problem.max_regimes - problem.n_labelled, 1)
     n_components = min(free, max(problem.n_rows // 20, 1))
     make = k_means if name == "k-means" else gaussian_mixture
-    return with_labels(problem, make(problem, n_components, seed))
+    # Several threads on matrices this small mostly wait for each other.
+    with threadpool_limits(limits=1):
+        return with_labels(problem, make(problem, n_components, seed))
 
 
 def from_labels(problem: Problem) -> NDArray[np.float64]:

@@ -53,7 +53,9 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    options = runner.arguments(__doc__)
+    options = runner.arguments(
+        __doc__, presets="paper,paper-hetero", interventions="stochastic,imperfect,atomic"
+    )
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, [*range(10), *range(100, 130)])
     cells = [
         {
@@ -65,6 +67,7 @@ def main() -> None:
             "n_samples": 2000 if options.smoke else 10_000,
         }
         for preset, intervention, edges in (ROWS[:2] if options.smoke else ROWS)
+        if preset in options.presets.split(",") and intervention in options.interventions.split(",")
         for max_regimes in (11, 16)
         for seed in seeds
         if max_regimes == 16 or preset == "paper"

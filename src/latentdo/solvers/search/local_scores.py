@@ -224,17 +224,22 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
 
 
 @njit(cache=True)
+def family_index(variable, parents):  # type: ignore[no-untyped-def]
+    """Where the intercept, the parents and, last, the variable stand in a moment matrix."""
+    index = np.zeros(parents.shape[0] + 2, dtype=np.int64)
+    index[1:-1] = parents + 1
+    index[-1] = variable + 1
+    return index
+
+
+@njit(cache=True)
 def family_score(  # type: ignore[no-untyped-def]
     moments, counts, variable, parents, fixed, target_cost, imperfect, floor, exhaustive, shares
 ):
     """Score of ``variable`` given ``parents`` (without the parents' prior), the sharing regimes chosen on the way."""
     n_regimes = moments.shape[0]
-    size = parents.shape[0] + 2
-    index = np.empty(size, dtype=np.int64)
-    index[0] = 0
-    for a in range(parents.shape[0]):
-        index[a + 1] = parents[a] + 1
-    index[size - 1] = variable + 1
+    index = family_index(variable, parents)
+    size = index.shape[0]
     grams = np.empty((n_regimes, size, size))
     for k in range(n_regimes):
         for a in range(size):

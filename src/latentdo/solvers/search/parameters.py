@@ -13,6 +13,7 @@ from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import (
     EMPTY,
     FREE,
+    family_index,
     family_score,
     family_table,
     gaussian_loglik,
@@ -137,12 +138,8 @@ def choose_all_targets(
 @njit(cache=True)
 def _fit_mechanism(matrix, parents, variable, coefficients):  # type: ignore[no-untyped-def]
     """Regression of ``variable`` on ``parents`` from one moment matrix; fills ``coefficients``, returns residuals."""
-    size = parents.shape[0] + 2
-    index = np.empty(size, dtype=np.int64)
-    index[0] = 0
-    for a in range(parents.shape[0]):
-        index[a + 1] = parents[a] + 1
-    index[size - 1] = variable + 1
+    index = family_index(variable, parents)
+    size = index.shape[0]
     gram = np.empty((size, size))
     for a in range(size):
         for b in range(size):

@@ -17,14 +17,14 @@ SETTINGS = (("paper", 600), ("paper", 2000), ("dcdi", 600), ("dcdi", 2000))
 
 
 def cell(preset: str, n_samples: int, seed: int) -> Mapping[str, Any]:
-    """Fit one small table; truth and probabilities are stored as text."""
+    """Fit one small table; truth and probabilities are stored as text (a leading letter keeps zeros alive)."""
     separation = 4.0 if preset == "dcdi" else None
     data = simulate(8, 1, n_samples=n_samples, preset=preset, separation=separation, random_state=seed)
     model = LatentInterventionDAG(density="linear", intervention="perfect", max_regimes=12).fit(data.X)
     off = ~np.eye(8, dtype=bool)
     return {
-        "truth": "".join(map(str, data.adjacency.to_numpy()[off].astype(int))),
-        "hard": "".join(map(str, model.adjacency_.to_numpy()[off].astype(int))),
+        "truth": "b" + "".join(map(str, data.adjacency.to_numpy()[off].astype(int))),
+        "hard": "b" + "".join(map(str, model.adjacency_.to_numpy()[off].astype(int))),
         "probabilities": " ".join(f"{p:.4f}" for p in model.edge_probabilities_.to_numpy()[off]),
         "hamming": metrics.hamming_distance(data.adjacency, model.adjacency_),
         "fit_seconds": model.result_.seconds,
@@ -41,7 +41,7 @@ def main() -> None:
     ]
     frame = runner.run("calibration", cells, cell, n_jobs=options.n_jobs, store=options.store)
     truth, hard = (
-        np.concatenate([np.array(list(str(text).zfill(56)), dtype=float) for text in frame[name]])
+        np.concatenate([np.array(list(text), dtype=float) for text in frame[name].str[1:]])
         for name in ("truth", "hard")
     )
     probability = np.concatenate([np.array(text.split(), dtype=float) for text in frame["probabilities"]])

@@ -202,12 +202,12 @@ def test_constant_columns_on_request() -> None:
 
 def test_warnings_about_scale_and_rounding_name_the_columns() -> None:
     with pytest.warns(DataWarning, match=r"scale: .*'big' is .*'a'|scale: .*'big'"):
-        Dataset.from_table(FRAME.assign(big=VALUES[:, 0] * 1e8))
+        Dataset.from_table(FRAME.assign(big=VALUES[::-1, 0] * 1e8))
     with pytest.warns(DataWarning, match=r"Integers beyond 2\*\*53 in column 'n'"):
         Dataset.from_table(pd.DataFrame({"n": [2**60 + 1, 2**61, 2**62], "m": np.array([1, 2, 3]) * 2**50}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Dataset.from_table(FRAME.assign(big=VALUES[:, 0] * 1e5))
+        Dataset.from_table(FRAME.assign(big=VALUES[::-1, 0] * 1e5))
 
 
 def test_z_is_standardised_and_transform_is_recorded() -> None:
@@ -491,3 +491,13 @@ def test_long_lists_are_shortened() -> None:
         Dataset.from_table(wide)
     with pytest.raises(ValueError, match=r"\.\.\. \(20 columns in all\)"):
         Dataset.from_table(wide * np.nan)
+
+
+def test_a_copy_of_a_column_is_named():
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": 3.0 - 2.0 * x[:, 0]})
+    with pytest.warns(DataWarning, match="'a' and 'c'"):
+        Dataset.from_table(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Dataset.from_table(table[["a", "b"]])

@@ -50,7 +50,8 @@ def main(extras: list[str]) -> int:
     python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     stamp = environment / f".installed-{'-'.join(extras) or 'core'}"
     wanted = fingerprint(extras)
-    if stamp.exists() and stamp.read_text() == wanted and works(python):
+    program = python.parent / ("latentdo.exe" if sys.platform == "win32" else "latentdo")
+    if stamp.exists() and stamp.read_text() == wanted and program.exists() and works(python):
         return 0
     if environment.exists() and not works(python):
         print("latentdo: .venv is incomplete, making it anew")

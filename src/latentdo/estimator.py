@@ -52,7 +52,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         for every target.
     solver : {"auto", "search", "gradient", "paper"}
         How the model is fitted: structural EM (linear densities), gradients with exact expectations over regimes
-        and targets, or the published algorithm. "auto" is "search" for linear densities and "gradient" for the others.
+        and targets (experimental), or the published algorithm (experimental). "auto" is "search" for linear
+        densities and "gradient" for the others.
     max_regimes : int
         Largest number of regimes, the reference included. The number itself is found. 1 means that all rows are
         observational.
@@ -259,6 +260,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"do names {name!r}, which is not a variable; they are {', '.join(result.columns)}"
                 )
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+                raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
             fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = result.model.sample(n, self._regime_index(regime), rng, fixed)

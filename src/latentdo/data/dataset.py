@@ -15,7 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels
-from latentdo.data.table import Missing, check_finite, check_varying, table_to_array, warn_about_shape
+from latentdo.data.table import (
+    Missing,
+    check_finite,
+    check_varying,
+    table_to_array,
+    warn_about_copies,
+    warn_about_shape,
+)
 from latentdo.transforms import Preprocessor
 
 __all__ = ["Dataset"]
@@ -162,6 +169,10 @@ class Dataset:
         preprocessor = Preprocessor.fit(values, transform, names, row_index=kept)
         spread = np.where(values.min(axis=0) < values.max(axis=0), preprocessor.scale, 0.0)
         warn_about_shape(len(values), spread, names)
+        warn_about_copies(
+            preprocessor.forward(values)[:, spread > 0.0],
+            [name for name, s in zip(names, spread, strict=True) if s],
+        )
         values.setflags(write=False)
         if regimes is None:
             if targets is not None:

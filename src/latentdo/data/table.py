@@ -22,6 +22,7 @@ __all__ = [
     "listed",
     "table_to_array",
     "validate_rows",
+    "warn_about_copies",
     "warn_about_shape",
 ]
 
@@ -30,6 +31,7 @@ Missing = Literal["error", "drop"]
 
 _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
+_COPY = 1e-9  # columns whose correlation is nearer to one than this are copies
 _EXACT = 2.0**53  # larger integers are not exact in float64
 
 
@@ -198,6 +200,24 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
             f"Columns differ hugely in scale: the standard deviation of {names[high]!r} is "
             f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, "
             "so this does no harm if the units are right; check them."
+        )
+        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
+def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
+    """Warn of columns that are linear copies of each other: no data can tell which of them causes anything.
+
+    ``z`` are standardised columns, ``[n, d]``.
+    """
+    if len(z) < 3:
+        return
+    correlation = np.abs(z.T @ z) / len(z)
+    copies = np.argwhere(np.triu(correlation > 1.0 - _COPY, 1))
+    if copies.size:
+        pairs = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in copies[:_SHOWN])
+        message = (
+            f"Columns that are copies of each other up to scale: {pairs}. Causes and effects of such a pair "
+            "cannot be told apart; drop one of each."
         )
         warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
 

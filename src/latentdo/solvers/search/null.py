@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from latentdo.solvers.search.em import State, refine, relearn
 from latentdo.solvers.search.local_scores import LOG_2PI, regression
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
 MAX_NOISE_COMPONENTS = 3
@@ -62,6 +63,8 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
 
     ``rows [n, q]`` holds ones, regressors and, last, the values; ``spread`` is the scale of the residuals.
     """
+    if spread**2 <= 10.0 * VARIANCE_FLOOR:
+        return 0.0  # a variable that its parents determine has only rounding for noise
     n = len(rows)
     rows = np.ascontiguousarray(rows[:: -(-n // MAX_NOISE_ROWS)])
     plain = flexible_noise_loglik(rows, np.zeros(1), np.full(1, spread))

@@ -14,8 +14,6 @@ from sklearn.mixture import GaussianMixture
 from experiments import runner
 from latentdo import LatentInterventionDAG, metrics, simulate
 
-SEPARATIONS = (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0)
-
 
 def cell(n_variables: int, separation: float, seed: int, n_samples: int) -> Mapping[str, Any]:
     """Fit one table four ways."""
@@ -50,7 +48,7 @@ def cell(n_variables: int, separation: float, seed: int, n_samples: int) -> Mapp
 
 
 def main() -> None:
-    options = runner.arguments(__doc__, n_variables=10)
+    options = runner.arguments(__doc__, n_variables=10, separations="0.5,1,2,3,4,6,8")
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(10))
     cells = [
         {
@@ -59,7 +57,7 @@ def main() -> None:
             "seed": seed,
             "n_samples": 2000 if options.smoke else 1000 * options.n_variables,
         }
-        for separation in (SEPARATIONS[2:4] if options.smoke else SEPARATIONS)
+        for separation in ((2.0, 3.0) if options.smoke else map(float, options.separations.split(",")))
         for seed in seeds
     ]
     frame = runner.run("overlap", cells, cell, n_jobs=options.n_jobs, store=options.store)

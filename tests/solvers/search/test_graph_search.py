@@ -269,3 +269,19 @@ def test_tables_know_when_a_parent_is_no_candidate():
     adjacency = np.zeros((3, 3), dtype=np.int8)
     adjacency[0, 1] = 1
     assert tables.score_of(adjacency) == -np.inf
+
+
+def test_order_search_ends_where_impossible_families_would_drown_the_others():
+    """Costs of 1e15 for impossible families once hid real gains in rounding, and the climb went round for ever."""
+    d = 6
+    constraints = Constraints.build(
+        [f"v{j}" for j in range(d)], required=[("v5", "v0"), ("v4", "v0"), ("v0", "v1")]
+    )
+    for seed in range(20):
+        tables = _uniform_tables(constraints, np.random.default_rng(seed), d)
+        exact, best = best_dag(tables.full())
+        found, score = best_dag_by_order(tables.scores, tables.candidates, np.arange(d), seed=seed)
+        assert np.isfinite(score)
+        assert score == pytest.approx(tables.score_of(found), abs=1e-6)
+        assert score <= best + 1e-6
+        assert (found >= constraints.required).all()

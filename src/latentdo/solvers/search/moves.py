@@ -192,6 +192,8 @@ def merge_while_better(problem: Problem, state: State) -> State:
     """Merge components as long as the evidence rises, or there are too many."""
     while state.n_components > max(problem.n_labelled, 1):
         merges = propose_merges(problem, state)
+        if not merges:
+            return state
         excess = state.n_components - problem.max_regimes
         if excess > 0:
             state = _merge_several(problem, state, merges, excess)

@@ -12,6 +12,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+MAX_SWEEPS = 200
+"""Sweeps over all variables in one climb; a few are enough unless rounding plays tricks."""
+
+WORTHWHILE = 1e-6
+"""Smallest gain in nats for which a variable moves: well above the rounding of sums of scores."""
+
+IMPOSSIBLE = 1e6
+"""How far below every possible family an impossible one counts."""
+
 
 @njit(cache=True)
 def best_within(tables):  # type: ignore[no-untyped-def]
@@ -72,15 +81,14 @@ def _swap(order, masks, place_of, position):  # type: ignore[no-untyped-def]
 def _climb(order, masks, best, place_of):  # type: ignore[no-untyped-def]
     """Insert single variables at their best place until no insertion helps; ``order`` and ``masks`` in place."""
     n_variables = order.shape[0]
-    improved = True
-    while improved:
+    for _ in range(MAX_SWEEPS):
         improved = False
         for v in range(n_variables):
             start = 0
             while order[start] != v:
                 start += 1
             # Walk v to the far left, then to the far right, and remember the best place on the way.
-            gain, top, target = 0.0, 1e-9, start
+            gain, top, target = 0.0, WORTHWHILE, start
             for position in range(start - 1, -1, -1):
                 gain += _swap_gain(best, masks, place_of, order[position], v)
                 _swap(order, masks, place_of, position)
@@ -94,6 +102,8 @@ def _climb(order, masks, best, place_of):  # type: ignore[no-untyped-def]
             for position in range(n_variables - 2, target - 1, -1):
                 _swap(order, masks, place_of, position)
             improved |= target != start
+        if not improved:
+            return
 
 
 @njit(cache=True)
@@ -155,10 +165,14 @@ def best_dag_by_order(
             if i >= 0:
                 place_of[i, j] = place
     best, choice = best_within(tables)
-    # Minus infinity (required parents missing) would turn differences into NaN: a huge finite cost does not.
-    best = np.maximum(best, -1e15)
+    # Minus infinity (required parents missing) would turn differences into NaN, and a huge cost would drown them in
+    # rounding: a cost well below every real score does neither.
+    possible = np.isfinite(best)
+    if not possible.any(axis=1).all():
+        return np.zeros((n_variables, n_variables), dtype=np.int8), -np.inf
+    costly = np.where(possible, best, best[possible].min() - IMPOSSIBLE)
     order, score = search_orders(
-        best, place_of, np.array(order, dtype=np.int64), n_shakes, np.random.default_rng(seed)
+        costly, place_of, np.array(order, dtype=np.int64), n_shakes, np.random.default_rng(seed)
     )
     masks = _masks(order, place_of)
     adjacency = np.zeros((n_variables, n_variables), dtype=np.int8)
@@ -166,4 +180,5 @@ def best_dag_by_order(
         for place, i in enumerate(candidates[j]):
             if i >= 0 and choice[j, masks[j]] >> place & 1:
                 adjacency[i, j] = 1
-    return adjacency, float(score) if score > -1e14 else -np.inf
+    feasible = possible[np.arange(n_variables), masks].all()
+    return adjacency, float(score) if feasible else -np.inf

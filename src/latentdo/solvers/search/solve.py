@@ -261,12 +261,11 @@ def _comparison(best: State, found: State, null: NullModel | None) -> tuple[Mapp
     )
 
 
-def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDArray[np.int8], list[int]]:
-    """Responsibilities and targets with regime 0 as the reference, and the component behind every regime.
+def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Responsibilities and targets with regime 0 as the reference.
 
     Labelled components keep their places, and free ones without targets join regime 0. Without labels, components
-    without targets become regime 0 (an empty one if there are none) and the others follow by size; -1 marks a regime
-    without a component.
+    without targets become regime 0 (an empty one if there are none) and the others follow by size.
     """
     resp, targets = state.responsibilities, state.targets
     if problem.n_labelled:
@@ -275,14 +274,13 @@ def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDA
         kept = np.setdiff1d(np.arange(state.n_components), plain)
         joined = resp[:, kept]
         joined[:, 0] += resp[:, plain].sum(axis=1)
-        return joined, targets[kept], kept.tolist()
+        return joined, targets[kept]
     counts = resp.sum(axis=0)
     plain = np.flatnonzero(targets.sum(axis=1) == 0)
     others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
     reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))
     zero = np.zeros((1, problem.n_variables), dtype=np.int8)
-    places = [int(plain[0]) if plain.size else -1, *others]
-    return np.column_stack([reference, resp[:, others]]), np.vstack([zero, targets[others]]), places
+    return np.column_stack([reference, resp[:, others]]), np.vstack([zero, targets[others]])
 
 
 def _result(
@@ -294,7 +292,7 @@ def _result(
     status: Status,
     comparison: tuple[Mapping[str, Any], ...],
 ) -> FitResult:
-    responsibilities, targets, _ = _canonical(problem, state)
+    responsibilities, targets = _canonical(problem, state)
     moments = Moments.of(problem.design, responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.
     fitted, _ = fit_parameters(problem, moments, state.adjacency, targets)

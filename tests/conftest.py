@@ -8,11 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import settings
 
 from latentdo.model import LinearMixture, Topology
 from latentdo.result import FitResult
 from latentdo.scm import simulate
 from latentdo.transforms import Preprocessor
+
+# Property tests draw the same examples in every run, so that a red run can be repeated.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 
 @dataclass(frozen=True)

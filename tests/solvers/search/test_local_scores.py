@@ -265,7 +265,7 @@ def test_known_targets_are_respected(seed, imperfect):
         imperfect=imperfect,
         fixed=fixed,
     )
-    assert score <= best + 1e-5
+    assert score <= best + 1e-4
 
 
 def test_a_regime_without_rows_changes_nothing():

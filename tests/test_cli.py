@@ -142,11 +142,16 @@ def test_numeric_labels_keep_their_type(fake, table, tmp_path, capsys):
         ),
         (["fit", "{table}", "--out", "{tmp}"], "--overwrite"),
         (["fit", "{table}", "--out", "{tmp}", "--overwrite"], "not a folder that latentdo wrote"),
-        (["evaluate", "{tmp}", "--truth", "{tmp}"], "adjacency.csv"),
-        (["report", "{tmp}"], "model.safetensors"),
+        (["evaluate", "{tmp}", "--truth", "{tmp}"], "is not a folder of results"),
+        (["evaluate", "{tmp}/none", "--truth", "{tmp}"], "There is no folder"),
+        (["evaluate", "{table}", "--truth", "{tmp}"], "is a file, not a folder"),
+        (["report", "{tmp}"], "`latentdo fit ... --out FOLDER`"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "pass --regime-column condition"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "pass --drop NAME to leave them out"),
+        (["fit", "{table}", "--out", "{tmp}/r", "--separator", ";"], "pass --separator ,"),
         (["report", "{table}"], "not a safetensors file"),
         (["simulate", "--out", "{tmp}/s", "--preset", "nonsense"], "nonsense"),
-        (["simulate", "--out", "{tmp}/s", "--n-samples", "-4"], "n_samples"),
+        (["simulate", "--out", "{tmp}/s", "--n-samples", "-4"], "--n-samples"),
     ],
 )
 def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, capsys, arguments, message):
@@ -159,6 +164,44 @@ def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, capsy
     assert out == ""
     assert not (tmp_path / "r").exists()
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ('pass missing="drop" to leave out these rows', "pass --missing drop to leave out these rows"),
+        ("pass drop=['Unnamed: 0', 'b'] to", "pass --drop 'Unnamed: 0' b to"),
+        ("max_regimes=3; raise max_regimes.", "--max-regimes 3; raise --max-regimes."),
+        ('use transform="log1p" (values above -1)', "use --transform log1p (values above -1)"),
+        ("pass overwrite=True (--overwrite) to", "pass --overwrite to"),
+        ("pass separator='\\t'.", "pass --separator '\\t'."),
+        ("pass header=False if", "pass --no-header if"),
+        ("columns 'n_init', 'max_parents' and x_drop=1", "columns 'n_init', 'max_parents' and x_drop=1"),
+        ("n_init=-1 must be", "--n-init -1 must be"),
+        ("pass observational='wt' if it is, or observational=None if there is none.",
+         "pass --observational wt if it is."),
+    ],
+)  # fmt: skip
+def test_messages_speak_of_flags(message, words):
+    from latentdo.cli.wording import in_flags
+
+    assert in_flags(message) == words
+
+
+def test_every_flag_that_messages_name_exists(capsys):
+    from latentdo.cli.wording import _FLAGS
+
+    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate"))
+    assert [flag for flag in (*_FLAGS.values(), "--no-header") if flag not in text] == []
+
+
+def test_text_files_of_every_kind(fake, tmp_path, capsys):
+    path = tmp_path / "data.csv"
+    path.write_bytes("1,5\t2\t1\tgr\xfcn\n3\t5\t4\trot\n9,5\t7\t0\trot\n4\t1\t1\trot\n".encode("latin-1"))
+    given = ("--separator", "\\t", "--decimal", ",", "--encoding", "latin-1", "--no-header", "--drop", "X4")
+    code, _, err = run(capsys, "fit", path, "--out", tmp_path / "r", *given)
+    assert code == 0, err
+    assert fake.fitted[0].to_numpy().tolist()[:2] == [[1.5, 2.0, 1.0], [3.0, 5.0, 4.0]]
 
 
 def test_a_taken_folder_is_refused_before_the_fit(fake, table, tmp_path, capsys):

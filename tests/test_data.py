@@ -493,6 +493,38 @@ def test_long_lists_are_shortened() -> None:
         Dataset.from_table(wide * np.nan)
 
 
+def test_repeated_rows_are_counted() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(50, 2))
+    with pytest.warns(DataWarning, match="3 of 53 rows repeat an earlier row exactly"):
+        Dataset.from_table(np.vstack([rows, rows[:3]]))
+    for natural in (np.vstack([rows, rows[:3, ::-1]]), rng.integers(0, 3, (50, 2)), rows[:, :1].round(1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Dataset.from_table(natural)
+
+
+def test_a_column_of_conditions_is_recognised() -> None:
+    frame = pd.DataFrame(
+        {"a": np.arange(20.0), "who knows": ["x", "y"] * 10, "note": [str(i) * 2 + "?" for i in range(20)]}
+    )
+    with pytest.raises(ValueError, match=r"If 'who knows' says under which condition .* pass it as regimes="):
+        Dataset.from_table(frame)
+    with pytest.raises(ValueError, match="Non-numeric columns: 'note'") as caught:
+        Dataset.from_table(frame.drop(columns="who knows"))
+    assert "condition" not in str(caught.value)
+
+
+def test_labels_without_an_observational_one_get_a_hint() -> None:
+    with pytest.warns(DataWarning, match="'WT' looks like it: pass observational='WT'"):
+        labelled(["drug", "WT"] * 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labelled([0, 1] * 6)
+        labelled([1, -1] * 6)
+        labelled([1, 2] * 6, observational=None)
+
+
 def test_a_copy_of_a_column_is_named():
     x = np.random.default_rng(0).normal(size=(50, 2))
     table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "c": 3.0 - 2.0 * x[:, 0]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -126,9 +127,67 @@ def test_works_as_the_last_step_of_a_pipeline(data, fitted, table):
     assert np.isfinite(pipeline.score(table))
 
 
-def test_fit_ignores_y_and_returns_self(table):
+def test_fit_ignores_y_says_so_and_returns_self(table):
     est = LatentInterventionDAG(max_regimes=1)
-    assert est.fit(table, np.arange(len(table))) is est
+    with pytest.warns(DataWarning, match="regimes="):
+        assert est.fit(table, np.arange(len(table))) is est
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        est.fit(table, None)
+
+
+def test_what_the_user_should_know_is_warned_of_and_kept_in_the_result(table, data):
+    with pytest.warns(UserWarning, match="device='cuda' is not used") as caught:
+        est = LatentInterventionDAG(max_regimes=4, n_init=1, device="cuda").fit(
+            pd.concat([table, table.head(5)])
+        )
+    assert {warning.filename for warning in caught} == {__file__}
+    notes = " ".join(est.result_.warnings)
+    assert "cuda" in notes
+    assert "5 of 1005 rows repeat" in notes
+    assert "filled all of max_regimes=4 regimes" in notes
+    with pytest.warns(UserWarning, match="All of max_regimes=5 regimes are in use"):
+        LatentInterventionDAG(max_regimes=5, n_init=1).fit(table)
+    names = np.array(["ctrl", "d1", "d2", "d3", "d4"], dtype=object)[data.regimes]
+    with pytest.warns(DataWarning, match="pass observational='ctrl'"):
+        est = LatentInterventionDAG(max_regimes=6).fit(table, regimes=names)
+    assert not any("max_regimes" in note for note in est.result_.warnings)
+
+
+def test_an_edge_less_probable_than_its_reverse_is_named(table, monkeypatch):
+    """The best graph and the average over all graphs may disagree; the result says where."""
+    from latentdo import estimator
+
+    true_solve = estimator.solve
+
+    def solve(dataset, request, progress):
+        result = true_solve(dataset, request, progress)
+        i, j = np.argwhere(result.model.topology.adjacency)[0]
+        edges = result.edge_probabilities.copy()
+        edges[i, j], edges[j, i] = 0.47, 0.53
+        return replace(result, edge_probabilities=edges)
+
+    monkeypatch.setattr(estimator, "solve", solve)
+    est = LatentInterventionDAG(max_regimes=1).fit(table)
+    contested = est.result_.contested_edges()
+    assert contested[["forward", "backward"]].to_numpy().tolist() == [[0.47, 0.53]]
+    assert "47%, reversed 53%" in est.result_.warnings[-1]
+    (pair,) = est.ambiguous_edges_.loc[
+        est.ambiguous_edges_[["forward", "backward"]].min(axis=1) == 0.47
+    ].index
+    chosen = est.ambiguous_edges_.loc[pair, "graph"]
+    assert est.ambiguous_edges_.loc[pair, chosen] == 0.47
+
+
+@pytest.mark.parametrize("size", [1e40, 1e200, 1e300])
+def test_rows_far_out_have_a_regime_and_a_density(fitted, table, size):
+    rows = table.head(2).copy()
+    rows.iloc[0] = [size, -size, size, size]
+    rows.iloc[1, 2] = size
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(fitted.predict_proba(rows).sum(axis=1), 1.0)
+        assert (fitted.score_samples(rows) < fitted.score_samples(table).min()).all()
 
 
 # Tables in and out.

@@ -222,6 +222,14 @@ BAD_FILES: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("unknown column", "t.csv", GOOD, {"columns": ["a", "q"]}, r"no column 'q'; its columns are 'a', 'b'"),
     ("unknown drop", "t.csv", GOOD, {"drop": ["q"]}, r"no column 'q'"),
     ("unknown regime", "t.csv", GOOD, {"regime_column": "q"}, r"no column 'q'"),
+    ("file of duplicate", "t.csv", "a,b,a\n1,2,3\n2,3,5\n", {}, r"^t\.csv: Duplicate column names: 'a'"),
+    (
+        "conditions",
+        "t.csv",
+        "a,condition\n1,ctrl\n3,drug\n4,drug\n2,ctrl\n",
+        {},
+        r"If 'condition' says .* pass regime_column='condition'",
+    ),
     ("column twice", "t.csv", GOOD, {"columns": ["a", "a"]}, r"Duplicate column names"),
     ("contradiction", "t.csv", GOOD, {"columns": ["a", "b"], "drop": ["a"]}, r"'a' cannot be a variable and"),
     (
@@ -272,6 +280,14 @@ def test_absent_packages_name_the_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=rf'pip install "latentdo\[{extra}\]"'):
         read_table(write(tmp_path, name, b"x"))
+
+
+def test_numbers_under_the_name_of_a_label_are_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "a,Condition\n1.5,0\n3,1\n4,1\n2,0\n")
+    with pytest.warns(DataWarning, match="pass regime_column='Condition'") as caught:
+        read_table(path)
+    assert caught[0].filename == __file__
+    assert read_table(path, "Condition")[0].columns.to_list() == ["a"]
 
 
 def test_warnings_name_the_columns(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_ambiguous_edges_are_the_uncertain_pairs_least_certain_first(result):
 def test_nothing_ambiguous_is_an_empty_table(result):
     table = _with_edges(result, {}).ambiguous_edges()
     assert table.empty
-    assert list(table.columns) == ["source", "target", "forward", "backward", "absent", "undirected"]
+    assert list(table.columns) == ["source", "target", "forward", "backward", "absent", "undirected", "graph"]
 
 
 def test_edges_that_no_intervention_orients_are_ambiguous_however_sure_they_look(result):

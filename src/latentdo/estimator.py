@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,11 +17,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Dataset, validate_rows
+from latentdo.data import Dataset, DataWarning, validate_rows
 from latentdo.result import FitResult
 from latentdo.solvers.select import CHOICES, Progress, Request, solve
 
 Array = NDArray[np.float64]
+
+_FAR = 1e15
+"""Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
 
 
 class _HiddenParameter:
@@ -167,7 +171,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Any = None,  # noqa: ARG002  (scikit-learn pipelines pass it)
+        y: Any = None,
         *,
         regimes: Any = None,
         targets: Any = None,
@@ -180,7 +184,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         X : table or array [n, d]
             Rows in the user's units.
         y
-            Ignored.
+            Ignored, with a warning; accepted because scikit-learn's pipelines pass it.
         regimes : sequence of n labels, optional
             What is known of the regimes; -1, None or NaN where unknown. All known: only targets and graph are found.
         targets : dict, table or matrix, optional
@@ -190,22 +194,35 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_arguments()
         parameters = self.get_params()
-        dataset = Dataset.from_table(
-            X,
-            regimes=regimes,
-            targets=targets,
-            observational=self.observational,
-            transform=parameters["transform"],
-            missing=parameters["missing"],
-        )
+        if y is not None:
+            message = "y is ignored; if it holds the conditions of the rows, pass them as regimes=."
+            warnings.warn(message, DataWarning, stacklevel=2)
+        with _noting() as notes:
+            dataset = Dataset.from_table(
+                X,
+                regimes=regimes,
+                targets=targets,
+                observational=self.observational,
+                transform=parameters["transform"],
+                missing=parameters["missing"],
+            )
         if self.max_regimes < dataset.n_regimes:
             raise ValueError(
                 f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={self.max_regimes}; "
                 "raise max_regimes"
             )
         report = progress or (_print_step if self.verbose else None)
-        result = solve(dataset, self._request(dataset.n_variables), report)
-        self._adopt(replace(result, configuration=_plain(parameters)))
+        request = self._request(dataset.n_variables)
+        if request.chosen_solver == "search" and self.device != "cpu":
+            notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
+            warnings.warn(notes[-1], UserWarning, stacklevel=2)
+        result = solve(dataset, request, report)
+        free = dataset.regimes is None or bool((dataset.regimes < 0).any())
+        if free and (capped := _at_the_limit(result, self.max_regimes)):
+            notes.append(capped)
+            warnings.warn(capped, UserWarning, stacklevel=2)
+        said = (*notes, *result.warnings, *_contested(result))
+        self._adopt(replace(result, configuration=_plain(parameters), warnings=said))
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         if result.status != "converged":
@@ -311,7 +328,9 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _standardise(self, X: Any) -> tuple[Array, Array]:
         check_is_fitted(self, "result_")
         x = validate_rows(X, self.result_.columns, estimator=type(self).__name__)
-        return x, self.result_.preprocessor.forward(x)
+        with np.errstate(over="ignore"):
+            z = self.result_.preprocessor.forward(x)
+        return x, np.clip(z, -_FAR, _FAR)
 
     def _regime_index(self, regime: Hashable) -> int:
         if regime in self.result_.regime_names:
@@ -359,6 +378,51 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=int(self.n_jobs or 1),
             verbose=bool(self.verbose),
         )
+
+
+@contextmanager
+def _noting() -> Iterator[list[str]]:
+    """Collect what is warned of, so that the result can repeat it, and warn the user all the same."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    for warning in caught:
+        notes.append(str(warning.message))
+        warnings.warn(warning.message, warning.category, stacklevel=4)  # the line that called fit
+
+
+def _at_the_limit(result: FitResult, max_regimes: int) -> str:
+    """What to say if ``max_regimes`` may have decided the number of regimes; empty if it has not."""
+    if result.n_regimes >= max_regimes > 1:
+        return (
+            f"All of max_regimes={max_regimes} regimes are in use: there may be more. Fit again with a larger "
+            "max_regimes to see whether the number grows."
+        )
+    most = max((int(entry.get("regimes", 1)) for entry in result.history), default=1)
+    if result.n_regimes == 1 and most >= max_regimes > 1:
+        return (
+            f"The search filled all of max_regimes={max_regimes} regimes and then preferred a single one, because so "
+            "few do not explain the rows well. Fit again with a larger max_regimes."
+        )
+    return ""
+
+
+def _contested(result: FitResult) -> list[str]:
+    """A sentence on edges of the graph that are less probable than their reverse or their absence."""
+    edges = result.contested_edges()
+    if edges.empty:
+        return []
+    shown = "; ".join(
+        f"{cause} -> {effect} {forward:.0%}, reversed {backward:.0%}, absent {absent:.0%}"
+        for cause, effect, forward, backward, absent in edges.head(5).itertuples(index=False, name=None)
+    )
+    more = f"; and {len(edges) - 5} more" if len(edges) > 5 else ""
+    message = (
+        "The graph shown is the single best one; averaged over all graphs, some of its edges are not the likeliest "
+        f"state of their pair ({shown}{more}). Read these as open."
+    )
+    return [message]
 
 
 def _print_step(entry: Mapping[str, Any]) -> None:

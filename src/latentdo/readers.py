@@ -23,6 +23,7 @@ from latentdo.data.table import (
     check_varying,
     listed,
     table_to_array,
+    warn_about_labels,
     warn_about_shape,
 )
 
@@ -55,6 +56,9 @@ _MISSING_NUMBER = [
     "None",
 ]
 _MISSING_LABEL = ["", "NA", "NaN", "nan", "<NA>"]
+
+
+_LABEL_REMEDY = "pass regime_column={name}"
 
 
 @overload
@@ -184,7 +188,7 @@ def read_table(
             )
         labels = _take_labels(path, frame, regime_column)
         frame = frame[_chosen(path, list(frame.columns), regime_column, columns, drop)]
-    X, kept = _numeric(path, frame, missing, decimal)
+    X, kept = _numeric(path, frame, missing, decimal, has_labels=labels is not None)
     if labels is None:
         return X
     return X, labels.iloc[kept].rename(regime_column)
@@ -293,7 +297,7 @@ def _header_names(path: Path, first: list[str], separator: str) -> list[str]:
             f"The first row of {path.name} holds numbers ({', '.join(first[:4])}, ...), not names; pass "
             "header=False if there is no row of names."
         )
-    check_names(names)
+    check_names(names, path.name)
     return names
 
 
@@ -333,7 +337,7 @@ def _read_h5ad(
             )
         labels = cells.obs[regime_column].astype(object)
     genes = [str(name) for name in cells.var_names]
-    check_names(genes)
+    check_names(genes, path.name)
     chosen = _chosen(path, genes, None, columns, drop)
     position = {name: j for j, name in enumerate(genes)}
     part = matrix[:, [position[name] for name in chosen]]
@@ -357,7 +361,7 @@ def _need(package: str, extra: str, purpose: str) -> Any:
 
 def _take_labels(path: Path, frame: pd.DataFrame, regime_column: str | None) -> pd.Series[Any] | None:
     frame.columns = pd.Index([str(name) for name in frame.columns])
-    check_names(list(frame.columns))
+    check_names(list(frame.columns), path.name)
     if regime_column is None:
         return None
     if regime_column in frame.columns:
@@ -396,11 +400,15 @@ def _chosen(
 
 
 def _numeric(
-    path: Path, frame: pd.DataFrame, missing: Missing, decimal: str
+    path: Path, frame: pd.DataFrame, missing: Missing, decimal: str, *, has_labels: bool
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
     """Refuse what is not a finite, varying number, with the remedies of :func:`read_table`."""
     try:
-        values, names = table_to_array(frame, text_remedy="pass drop=[...] to leave them out")
+        values, names = table_to_array(
+            frame,
+            text_remedy="pass drop=[...] to leave them out",
+            label_remedy=None if has_labels else _LABEL_REMEDY,
+        )
         kept = np.arange(len(values))
         if missing == "drop":
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))
@@ -413,5 +421,7 @@ def _numeric(
         comma = decimal == "." and re.search(r" is '-?\d+,\d+'", str(error))
         hint = ' If the comma is the decimal sign, pass decimal=",".' if comma else ""
         raise ValueError(f"{path.name}: {error}{hint}") from error
+    if not has_labels:
+        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=3)
     warn_about_shape(len(values), values.std(axis=0), names, stacklevel=3)
     return pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names)), kept

@@ -130,7 +130,8 @@ class FitResult:
         """Pairs of variables whose connection or direction the data leave open, the least certain first.
 
         A pair is listed when its likeliest state (forward, backward, absent) has a probability below ``1 - low``,
-        or when the interventional essential graph leaves the edge undirected.
+        or when the interventional essential graph leaves the edge undirected. ``graph`` is the state of the pair in
+        :attr:`adjacency`, the single best graph; it need not be the likeliest one (:meth:`contested_edges`).
         """
         adjacency, probability = self.model.topology.adjacency, self.edge_probabilities
         present = self.model.topology.targets[self.model.topology.weights > 0]
@@ -142,11 +143,30 @@ class FitResult:
                 absent = max(1.0 - forward - backward, 0.0)
                 undirected = bool(essential[i, j] and essential[j, i])
                 if max(forward, backward, absent) < 1.0 - low or undirected:
-                    records.append((self.columns[i], self.columns[j], forward, backward, absent, undirected))
-        names = ["source", "target", "forward", "backward", "absent", "undirected"]
+                    state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
+                    pair = (self.columns[i], self.columns[j])
+                    records.append((*pair, forward, backward, absent, undirected, state))
+        names = ["source", "target", "forward", "backward", "absent", "undirected", "graph"]
         table = pd.DataFrame(records, columns=names)
         certainty = table[["forward", "backward", "absent"]].max(axis=1)
         return table.loc[certainty.sort_values(kind="stable").index].reset_index(drop=True)
+
+    def contested_edges(self, margin: float = 0.01) -> pd.DataFrame:
+        """Edges of the graph that are less probable than their reverse or their absence, the least probable first.
+
+        The graph is the single best-scoring DAG, but probabilities are sums over all DAGs: the two may disagree.
+        Differences below ``margin`` are ties, as between directions that no data can tell apart.
+        """
+        probability = self.edge_probabilities
+        records = [
+            (self.columns[i], self.columns[j], forward, backward, absent)
+            for i, j in np.argwhere(self.model.topology.adjacency)
+            for forward, backward in [(float(probability[i, j]), float(probability[j, i]))]
+            for absent in [max(1.0 - forward - backward, 0.0)]
+            if forward < max(backward, absent) - margin
+        ]
+        table = pd.DataFrame(records, columns=["cause", "effect", "forward", "backward", "absent"])
+        return table.sort_values("forward", kind="stable", ignore_index=True)
 
     def to_networkx(self) -> nx.DiGraph:
         """The graph with ``probability`` on its edges."""

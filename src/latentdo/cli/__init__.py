@@ -29,7 +29,7 @@ from latentdo.cli.console import (
     say,
 )
 from latentdo.cli.options import EstimatorOptions, Flag, ReadOptions
-from latentdo.cli.tables import compare_folders, find_label, read_targets
+from latentdo.cli.tables import check_results, compare_folders, find_label, read_targets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +108,8 @@ def fit(
         labels = {str(label): label for label in known["regimes"].dropna().unique()}
         if observational is not None:
             arguments["observational"] = find_label(observational, labels, "--observational")
+        elif "0" in labels:  # the estimator's default, whatever its type in this file
+            arguments["observational"] = labels["0"]
         if targets is not None:
             known["targets"] = read_targets(targets, labels)
     result = _fit(X, arguments, known)
@@ -279,6 +281,7 @@ def evaluate(results: Path, /, *, truth: Path, json: Flag = False) -> None:
     json
         Print the numbers as JSON on standard output.
     """
+    check_results(results)
     scores = compare_folders(results, truth)
     if json:
         print_json(scores)
@@ -312,6 +315,7 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
     from latentdo.readers import read_table
     from latentdo.report import render_report
 
+    check_results(results, file_allowed=True)
     model = results / "model.safetensors" if results.is_dir() else results
     result = load_result(model)
     about = model.with_name("result.json")

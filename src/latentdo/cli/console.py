@@ -13,8 +13,10 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from latentdo.cli.wording import in_flags
+
 if TYPE_CHECKING:
-    from latentdo.report.content import Effect
+    from latentdo.report.content import Edge, Effect
     from latentdo.result import FitResult
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
 
 _MOST_EDGES = 60
 _MOST_TARGETS = 8
+_warned: set[str] = set()
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -50,7 +53,8 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print on standard error."""
+    """Print on standard error, with flags where the library speaks of arguments."""
+    text = in_flags(text)
     console(stderr=True).print("\n".join(printable(line) for line in text.split("\n")), soft_wrap=True)
 
 
@@ -83,7 +87,7 @@ def print_result(result: FitResult) -> None:
             "": "->",
             "effect": edge.effect,
             "probability": chance(edge.probability),
-            "direction": "open" if edge.open_direction else "",
+            "direction": _direction(edge),
         }
         for edge in found[:_MOST_EDGES]
     ]
@@ -105,7 +109,16 @@ def print_result(result: FitResult) -> None:
         ]
     )
     for caution in cautions(result):
-        complain(f"warning: {caution}")
+        warn(caution)
+
+
+def _direction(edge: Edge) -> str:
+    """What speaks against an arrow's direction: no data could tell, or the reverse is likelier over all graphs."""
+    from latentdo.report.content import chance
+
+    if edge.reverse > edge.probability + 0.01:
+        return f"reverse likelier ({chance(edge.reverse)})"
+    return "open" if edge.open_direction else ""
 
 
 def _targets(effects: Sequence[Effect]) -> str:
@@ -151,17 +164,21 @@ def progress(text: str) -> Iterator[Callable[[Mapping[str, Any]], None] | None]:
     screen.print(f"{text}: {time.perf_counter() - start:.1f} s")
 
 
+def warn(text: str) -> None:
+    """Print a warning, unless this run of the program has printed it before."""
+    if text not in _warned:
+        _warned.add(text)
+        complain(f"warning: {text}")
+
+
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Show each warning once, as one line on standard error, without the place in the code that raised it."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        warn(str(message))
+
+    _warned.clear()
     with warnings.catch_warnings():
-        seen: set[str] = set()
-
-        def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            text = str(message)
-            if text not in seen:
-                seen.add(text)
-                complain(f"warning: {text}")
-
         warnings.showwarning = show
         yield

@@ -90,6 +90,10 @@ class ReadOptions:
         Decimal sign of a text file.
     layer
         Layer of an .h5ad file to use instead of its X.
+    encoding
+        Encoding of a text file, for example latin-1.
+    header
+        Whether the first row of a text file holds names; without, the variables are X1, X2, ...
     """
 
     columns: Names = None
@@ -98,7 +102,12 @@ class ReadOptions:
     separator: str | None = None
     decimal: str = "."
     layer: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of ``read_table``."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        if given["separator"] in ("\\t", "tab"):  # a shell makes it hard to type the character itself
+            given["separator"] = "\t"
+        return given

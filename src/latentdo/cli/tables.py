@@ -8,7 +8,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["compare_folders", "find_label", "read_labels", "read_matrix", "read_targets"]
+__all__ = ["check_results", "compare_folders", "find_label", "read_labels", "read_matrix", "read_targets"]
+
+
+def check_results(folder: Path, *, file_allowed: bool = False) -> None:
+    """Refuse what is not a folder that ``latentdo fit`` wrote, and say what it is instead."""
+    if file_allowed and folder.is_file():
+        return
+    advice = "give the folder that `latentdo fit ... --out FOLDER` wrote"
+    if not folder.exists():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}; {advice}.")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{str(folder)!r} is a file, not a folder of results; {advice}.")
+    absent = [
+        name
+        for name in ("result.json", "adjacency.csv", "model.safetensors")
+        if not (folder / name).is_file()
+    ]
+    if absent:
+        kind = "but a simulation " if (folder / "simulation.json").is_file() else ""
+        raise FileNotFoundError(
+            f"{str(folder)!r} is not a folder of results {kind}(it has no {' and no '.join(absent)}); {advice}."
+        )
 
 
 def compare_folders(results: Path, truth: Path) -> dict[str, dict[str, Any]]:

@@ -21,6 +21,7 @@ from latentdo.data.table import (
     check_varying,
     table_to_array,
     warn_about_copies,
+    warn_about_repeats,
     warn_about_shape,
 )
 from latentdo.transforms import Preprocessor
@@ -147,7 +148,8 @@ class Dataset:
         Warns
         -----
         DataWarning
-            If there are no more rows than variables, or columns differ in scale by more than 1e6.
+            If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
+            rows repeat, or labels were given without saying which of them is observational.
         """
         if missing not in ("error", "drop"):
             raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
@@ -173,6 +175,7 @@ class Dataset:
             preprocessor.forward(values)[:, spread > 0.0],
             [name for name, s in zip(names, spread, strict=True) if s],
         )
+        warn_about_repeats(values)
         values.setflags(write=False)
         if regimes is None:
             if targets is not None:

@@ -17,6 +17,11 @@ __all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels"
 REFERENCE_LABEL: Final = "(reference)"
 """Label of regime 0 where the user says that there is no observational label."""
 
+_CONTROLS = frozenset(
+    {"baseline", "control", "controls", "ctl", "ctrl", "dmso", "mock", "none", "normal", "observational", "placebo",
+     "reference", "untreated", "vehicle", "wild-type", "wildtype", "wt"}
+)  # fmt: skip
+
 
 def encode_regimes(
     regimes: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
@@ -103,6 +108,8 @@ def order_labels(
     """
     reference = _plain(observational)
     _check_observational(seen, reference)
+    if reference == 0 and seen and 0 not in seen:
+        _hint_at_observational(seen, has_unknown=has_unknown)
     first: Hashable = REFERENCE_LABEL if reference is None else reference
     if targets is not None and _is_numbered(targets, seen, reference):
         return (first, *range(1, len(targets)))
@@ -222,6 +229,21 @@ def _check_observational(seen: Sequence[Hashable], reference: Hashable) -> None:
             f"observational={reference!r} does not occur in regimes, whose labels are {listed(seen)}; name "
             "one of them, or pass observational=None if no rows are observational."
         )
+
+
+def _hint_at_observational(seen: Sequence[Hashable], *, has_unknown: bool) -> None:
+    """Nobody said which label is observational: the fit can do without, but labels that say it are worth much."""
+    likely = [label for label in seen if str(label).strip().lower() in _CONTROLS]
+    if has_unknown and not likely:
+        return  # the rows without a label may well be the ones without an intervention
+    example = likely[0] if likely else seen[0]
+    guess = f"{example!r} looks like it" if likely else f"The first is {example!r}"
+    warnings.warn(
+        f"No label was named observational (without an intervention); the labels are {listed(seen)}. {guess}: pass "
+        f"observational={example!r} if it is, or observational=None if there is none.",
+        DataWarning,
+        stacklevel=5,
+    )
 
 
 def _labels_in(targets: Any) -> list[Hashable]:

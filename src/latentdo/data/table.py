@@ -20,9 +20,12 @@ __all__ = [
     "check_names",
     "check_varying",
     "listed",
+    "looks_like_labels",
     "table_to_array",
     "validate_rows",
     "warn_about_copies",
+    "warn_about_labels",
+    "warn_about_repeats",
     "warn_about_shape",
 ]
 
@@ -32,6 +35,10 @@ Missing = Literal["error", "drop"]
 _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
 _COPY = 1e-9  # columns whose correlation is nearer to one than this are copies
+_LABEL_NAMES = frozenset(
+    {"batch", "cluster", "cohort", "condition", "drug", "environment", "experiment", "genotype", "group",
+     "intervention", "label", "perturbation", "regime", "sgrna", "strain", "target", "treatment"}
+)  # fmt: skip
 _EXACT = 2.0**53  # larger integers are not exact in float64
 
 
@@ -40,7 +47,10 @@ class DataWarning(UserWarning):
 
 
 def table_to_array(
-    X: Any, columns: Sequence[str] | None = None, text_remedy: str = "drop them"
+    X: Any,
+    columns: Sequence[str] | None = None,
+    text_remedy: str = "drop them",
+    label_remedy: str | None = "drop it from X and pass it as regimes= to fit",
 ) -> tuple[Array, tuple[str, ...]]:
     """Turn any table into a new float64 matrix and its names, refusing what is not a number.
 
@@ -52,6 +62,9 @@ def table_to_array(
         For a table, the columns to use, in this order; for an array, the names to give.
     text_remedy : str
         What the message about columns that are not numeric advises first.
+    label_remedy : str
+        What it advises for a column that looks like the conditions of the rows; ``{name}`` stands for the column.
+        None if there is no such column, because the conditions are known already.
 
     Returns
     -------
@@ -87,7 +100,7 @@ def table_to_array(
     absent = [name for name in wanted if name not in table]
     if absent:
         raise ValueError(f"X has no column {listed(absent)}; its columns are {listed(table)}.")
-    return _matrix(table, wanted, len(X), text_remedy), tuple(wanted)
+    return _matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted)
 
 
 def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
@@ -146,13 +159,14 @@ def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X")
     return _matrix(table, list(columns), len(X))
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Refuse names that occur twice."""
+def check_names(names: Sequence[str], where: str = "") -> None:
+    """Refuse names that occur twice; ``where`` is the file they come from."""
     seen: set[str] = set()
     twice = {name: None for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
     if twice:
         raise ValueError(
-            f"Duplicate column names: {listed(twice)}; rename or drop them, names must be unique."
+            f"{where and where + ': '}Duplicate column names: {listed(twice)}; rename or drop them, names must be "
+            "unique."
         )
 
 
@@ -222,6 +236,59 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
         warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
+def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
+    """Warn of rows that occur more than once: they count as independent evidence, which copies are not.
+
+    ``values`` are rows in the user's units, ``[n, d]``. A single variable, or whole numbers, repeat by nature.
+    """
+    n, d = values.shape
+    if n < 3 or d < 2 or not (values % 1.0).any(axis=0).all():
+        return
+    # Equal rows have equal hashes (zeros lose their sign); unequal ones differ but for one in 2**64 pairs.
+    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
+    multipliers = np.random.default_rng(0).integers(1, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(
+        1
+    )
+    mixed = (bits ^ (bits >> np.uint64(29))) * multipliers
+    hashes = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
+    copies = n - len(np.unique(hashes))
+    if copies:
+        message = (
+            f"{copies} of {n} rows repeat an earlier row exactly. If they were copied by mistake, for instance when "
+            "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too sure."
+        )
+        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
+def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
+    """Whether a column seems to hold the condition of each row: by its name, or because its entries recur.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> looks_like_labels("x", pd.Series(["drug", "none"] * 10)), looks_like_labels("x", pd.Series(["a", "b", "c"]))
+    (True, False)
+    """
+    distinct = column.nunique()
+    return 2 <= distinct <= (max(0.5 * len(column), 3) if _is_label_name(name) else 0.2 * len(column))
+
+
+def _is_label_name(name: str) -> bool:
+    return name.strip().lower().removesuffix("s") in _LABEL_NAMES
+
+
+def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklevel: int = 2) -> None:
+    """Warn of whole numbers under a name like "condition": a label among the variables ruins a causal graph."""
+    for j, name in enumerate(names):
+        column = values[:, j]
+        if _is_label_name(name) and not (column % 1.0).any() and looks_like_labels(name, pd.Series(column)):
+            message = (
+                f"Column {name!r} is used as a variable, but looks like the condition of each row. If it is, "
+                f"{remedy.format(name=repr(name))}."
+            )
+            warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
 def listed(names: Iterable[Hashable]) -> str:
     """Write a list of names for a message, shortened if long."""
     shown = [repr(name) for name in names]
@@ -267,7 +334,11 @@ def _array(X: Any) -> Array:
 
 
 def _matrix(
-    table: dict[str, pd.Series[Any]], names: list[str], n: int, text_remedy: str = "drop them"
+    table: dict[str, pd.Series[Any]],
+    names: list[str],
+    n: int,
+    text_remedy: str = "drop them",
+    label_remedy: str | None = None,
 ) -> Array:
     """Stack numeric columns; refuse the others, all at once and by name."""
     for name in names:
@@ -275,7 +346,12 @@ def _matrix(
             raise ValueError(f"Complex data not supported: column {name!r}; pass real and imaginary parts.")
     text = [name for name in names if not _is_numeric(table[name])]
     if text:
-        raise ValueError(_text_message(table[text[0]], text, text_remedy))
+        message = _text_message(table[text[0]], text, text_remedy)
+        labels = [name for name in text if label_remedy and looks_like_labels(name, table[name])]
+        if label_remedy and labels:
+            advice = label_remedy.format(name=repr(labels[0]))
+            message += f" If {labels[0]!r} says under which condition each row was measured, {advice}."
+        raise ValueError(message)
     values = np.empty((n, len(names)))
     for j, name in enumerate(names):
         column = table[name]

@@ -1,0 +1,64 @@
+"""Messages of the library in the words of the command line: flags where Python has arguments."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+
+__all__ = ["in_flags"]
+
+_FLAGS = {
+    name: "--" + name.replace("_", "-")
+    for name in (
+        "columns", "decimal", "density", "device", "drop", "edge_prior", "encoding", "forbidden", "intervention",
+        "layer", "max_parents", "max_regimes", "missing", "n_init", "n_jobs", "observational", "random_state",
+        "regime_column", "required", "separator", "solver", "target_prior", "transform",
+        "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime",
+    )
+}  # fmt: skip
+
+_WHOLE = (
+    (r"overwrite=True \(--overwrite\)", "--overwrite"),
+    (r"header=False", "--no-header"),
+    (r"drop=\[\.\.\.\]", "--drop NAME"),
+    (r"pass observational=None if", "leave out --observational if"),
+    (r", or observational=None if there is none", ""),
+    (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),
+    (r"remove them \(pandas: X\.drop_duplicates\(\)\)", "remove them"),
+    (r"separator= ", "--separator "),
+)
+"""Turns of phrase that are not ``name=value``."""
+
+_ARGUMENT = re.compile(
+    rf"(?<![\w.-])({'|'.join(_FLAGS)})=(\[[^\[\]]*\]|\"[^\"]*\"|'(?:[^'\\]|\\.)*'|-?[\w.+-]*\w)"
+)
+# Words with an underscore are arguments even alone; in quotes they are names of the user's.
+_BARE = re.compile(rf"(?<![\w.'\"-])({'|'.join(name for name in _FLAGS if '_' in name)})(?![\w=\"'-])")
+
+
+def in_flags(message: str) -> str:
+    """Rewrite arguments in a message as flags.
+
+    Examples
+    --------
+    >>> in_flags('pass missing="drop" to leave out these rows')
+    'pass --missing drop to leave out these rows'
+    >>> in_flags("regimes has 5 labels, but max_regimes=3; raise max_regimes")
+    'regimes has 5 labels, but --max-regimes 3; raise --max-regimes'
+    """
+    for pattern, words in _WHOLE:
+        message = re.sub(pattern, words, message)
+    message = _ARGUMENT.sub(lambda found: f"{_FLAGS[found[1]]} {_value(found[2])}", message)
+    return _BARE.sub(lambda found: _FLAGS[found[1]], message)
+
+
+def _value(text: str) -> str:
+    """A Python literal as one or several words of a shell."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    if isinstance(value, list):
+        return " ".join(shlex.quote(str(item)) for item in value)
+    return repr(value) if value in ("\t", "") else shlex.quote(str(value))

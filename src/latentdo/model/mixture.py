@@ -99,6 +99,10 @@ class Priors:
         So does that of the embeddings. With the paper's 264 dimensions this is the literal reading, and it
         collapses: every
         embedding returns to its prior, and no intervened mechanism can be told from the reference.
+    per_row_target_entropy : bool
+        With ``per_row``, the entropy of the targets' posterior counts once a row too: again the literal reading, and
+        again it collapses, to targets that are all near one half. What the prior charges for a target counts once a
+        row in any case.
     parameter_cost : float
         Cost of a free parameter, usually half the logarithm of the number of rows.
     """
@@ -107,6 +111,7 @@ class Priors:
     target_log_odds: float = 0.0
     per_row: bool = False
     per_row_embeddings: bool = False
+    per_row_target_entropy: bool = False
     parameter_cost: float = 0.0
 
 
@@ -223,6 +228,9 @@ class LatentMixture(nn.Module):
         self, priors: Priors, n_rows: int, log_likelihood: Tensor, assignment: Tensor, bonus: Tensor
     ) -> Evidence:
         weight = float(n_rows) if priors.per_row else 1.0
+        entropy_weight = weight if priors.per_row_target_entropy else 1.0
+        targets = weight * self.targets.cross_entropy(priors.target_log_odds)
+        targets = targets - entropy_weight * self.targets.entropy()
         edges = self.graph.probabilities().sum() * self.density.parameters_per_edge
         free = (
             self.targets.probabilities() * self.targets.free
@@ -231,7 +239,7 @@ class LatentMixture(nn.Module):
             log_likelihood=log_likelihood,
             assignment_divergence=assignment,
             graph_log_prior=weight * self.graph.expected_log_prior(priors.edge_log_odds),
-            target_divergence=weight * self.targets.divergence(priors.target_log_odds),
+            target_divergence=targets,
             embedding_divergence=(float(n_rows) if priors.per_row_embeddings else 1.0)
             * self.embeddings.divergence(),
             stick_divergence=weight * self.sticks.divergence(),

@@ -57,11 +57,19 @@ class TargetPosterior(nn.Module):
         noise = torch.logit(torch.rand_like(self.logits), eps=1e-6)
         return self._fill(torch.sigmoid((self.logits + noise) / temperature))
 
-    def divergence(self, log_odds: float) -> Tensor:
-        r"""Exact :math:`\sum_{kj} KL(\mathrm{Bern}(\pi_{kj}) \| \mathrm{Bern}(\sigma(\gamma)))`, unknown ones only."""
+    def cross_entropy(self, log_odds: float) -> Tensor:
+        r"""What the prior charges: :math:`-\sum_{kj} \mathbb E[\log p(r_{kj})]`, unknown ones only."""
         p = torch.sigmoid(self.logits)
         gamma = self.logits.new_tensor(log_odds)
-        terms = p * (functional.logsigmoid(self.logits) - functional.logsigmoid(gamma)) + (1.0 - p) * (
-            functional.logsigmoid(-self.logits) - functional.logsigmoid(-gamma)
-        )
-        return (terms * self.free).sum()
+        terms = p * functional.logsigmoid(gamma) + (1.0 - p) * functional.logsigmoid(-gamma)
+        return -(terms * self.free).sum()
+
+    def entropy(self) -> Tensor:
+        r"""Entropy :math:`\sum_{kj} H(\pi_{kj})` of the posterior, unknown ones only."""
+        p = torch.sigmoid(self.logits)
+        terms = p * functional.logsigmoid(self.logits) + (1.0 - p) * functional.logsigmoid(-self.logits)
+        return -(terms * self.free).sum()
+
+    def divergence(self, log_odds: float) -> Tensor:
+        r"""Exact :math:`\sum_{kj} KL(\mathrm{Bern}(\pi_{kj}) \| \mathrm{Bern}(\sigma(\gamma)))`, unknown ones only."""
+        return self.cross_entropy(log_odds) - self.entropy()

@@ -53,13 +53,17 @@ class Supervision:
             targets[: len(dataset.targets)] = dataset.targets
         return cls(n_regimes, labels, targets)
 
+    def limit(self, n_regimes: int) -> Supervision:
+        """The same with room for fewer regimes; those that have labels must stay."""
+        return Supervision(n_regimes, self.labels, self.targets[:n_regimes])
+
     @property
     def variant(self) -> Variant:
         """Name of the paper's variant that this amounts to."""
-        if self.n_regimes == 1:
-            return "observational"
         if (self.labels == UNKNOWN).all():
             return "latent"
+        if self.n_regimes == 1:
+            return "observational"
         if (self.labels == UNKNOWN).any():
             return "semi-supervised"
         return "unknown" if np.isnan(self.targets).any() else "known"

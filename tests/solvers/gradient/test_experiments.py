@@ -24,3 +24,15 @@ def test_step_benchmark_smoke(monkeypatch, capsys):
     )
     runpy.run_path(str(ROOT / "benchmarks" / "gradient_step.py"), run_name="__main__")
     assert "nonlinear perfect" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["gradient_labelled"])
+def test_a_grid_runs_and_resumes(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--n-jobs", "1", "--store", str(tmp_path)])
+    runpy.run_module(f"experiments.{name}", run_name="__main__")
+    assert " 0 to run" not in capsys.readouterr().out
+    stored = (tmp_path / f"{name}.csv").read_text()
+    runpy.run_module(f"experiments.{name}", run_name="__main__")
+    assert " 0 to run" in capsys.readouterr().out
+    assert (tmp_path / f"{name}.csv").read_text() == stored

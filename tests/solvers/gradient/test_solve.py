@@ -13,6 +13,9 @@ from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.scm import simulate
 from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, Proposal, solve
 from latentdo.solvers.gradient.loop import Trainer
+from latentdo.solvers.gradient.polish import fit_linear, moments_of
+from latentdo.solvers.gradient.score import penalised_score
+from latentdo.solvers.gradient.starts import propose_by_search
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -276,3 +279,66 @@ def test_atomic_interventions_stay_finite(density):
     for known in ({}, {"regimes": s.regimes}):
         dataset = Dataset.from_table(s.X, **known)
         check(solve(dataset, replace(QUICK, density=density)), dataset)
+
+
+def consistent(result):
+    """An edge of the graph is at least as likely as its absence or its reversal, and no other exceeds one half."""
+    shown, p = result.model.topology.adjacency == 1, result.edge_probabilities
+    absent = 1.0 - p - p.T
+    slack = 1e-6
+    return bool(
+        (p[shown] >= p.T[shown] - slack).all()
+        and (p[shown] >= absent[shown] - slack).all()
+        and (p[~shown] <= 0.5 + slack).all()
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_small_table_without_labels_is_not_shattered(seed):
+    dataset = data("latent", n=200, seed=seed)
+    result = solve(dataset, GradientConfiguration(random_state=seed))
+    assert result.n_regimes <= 5  # four generated them, sixteen were allowed
+    assert consistent(result)
+
+
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_noise_alone_gives_one_regime(density):
+    z = np.random.default_rng(0).normal(size=(150, 3))
+    result = solve(Dataset.from_table(z), replace(QUICK, density=density, max_regimes=16))
+    assert result.n_regimes == 1
+    assert result.model.topology.adjacency.sum() == 0
+    assert consistent(result)
+
+
+@pytest.mark.parametrize("variant", ["latent", "semi-supervised", "unknown", "known", "observational"])
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+def test_the_graph_never_contradicts_its_probabilities(variant, density):
+    dataset = data(variant, seed=1)
+    c = replace(QUICK, density=density, max_regimes=1 if variant == "observational" else 16)
+    assert consistent(solve(dataset, c))
+
+
+def test_a_latent_fit_never_ends_below_its_start():
+    dataset = data("latent", n=400, seed=2)
+    start = propose_by_search(dataset, QUICK)
+    moments = moments_of(dataset.z, np.eye(len(start.targets))[start.labels])
+    model = fit_linear(moments, start.adjacency, start.targets, perfect=True)
+    unknown = np.full(dataset.n_rows, -1)
+    at_start = penalised_score(model, dataset.z, unknown, QUICK)["total"]
+    assert solve(dataset, QUICK).evidence >= at_start - 1.0  # the training rows decide, all rows are scored
+
+
+def test_a_published_fit_of_a_tiny_table_warns():
+    dataset = data("latent", n=60)
+    c = GradientConfiguration.paper(first_steps=5, steps=2, max_subproblems=1, embedding_size=4, width=4)
+    with pytest.warns(UserWarning, match="not to be relied on"):
+        result = solve(dataset, c)
+    assert any("not to be relied on" in note for note in result.warnings)
+
+
+def test_a_device_that_is_not_there_is_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ValueError, match="device='cpu'"):
+        solve(data("unknown"), replace(QUICK, device="cuda"))
+    with pytest.raises(ValueError, match="torch knows"):
+        solve(data("unknown"), replace(QUICK, device="abacus"))

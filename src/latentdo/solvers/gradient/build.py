@@ -53,6 +53,27 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
     )
 
 
+def check_device(name: str) -> None:
+    """Refuse a device that this machine does not have, before anything is computed.
+
+    Raises
+    ------
+    ValueError
+        Naming the remedy.
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device={name!r} is not one that torch knows; use 'cpu' or 'cuda'.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            f"device={name!r}, but torch finds no CUDA: use device='cpu', or install a CUDA build of torch "
+            "(https://pytorch.org/get-started) on a machine with an NVIDIA driver."
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device={name!r}, but there are only {torch.cuda.device_count()} CUDA devices.")
+
+
 def dtype_of(configuration: GradientConfiguration) -> torch.dtype:
     """Steps on moments are tiny and cancel, so they run in float64; everything else in float32."""
     moments = configuration.density == "linear" and configuration.estimator == "exact"
@@ -77,6 +98,7 @@ def build_problem(
         target_log_odds=c.target_log_odds,
         per_row=c.per_row_priors,
         per_row_embeddings=c.per_row_embeddings,
+        per_row_target_entropy=c.per_row_target_entropy,
         parameter_cost=0.0 if c.per_row_priors else 0.5 * float(np.log(n)),
     )
     warm = None

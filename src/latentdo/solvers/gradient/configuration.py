@@ -42,6 +42,9 @@ class GradientConfiguration:
         So does that of the embeddings: the literal reading of the paper. It collapses (see the laboratory
         book), so even
         :meth:`paper` counts this one divergence once a data set.
+    per_row_target_entropy : bool
+        So does the entropy of the targets' posterior, which with ``gamma = -0.01`` leaves all targets near one half:
+        off as well, so that a target costs ``gamma`` a row, just as an edge costs ``xi`` a row.
     edge_log_odds, target_log_odds : float or ndarray [d, d], float
         The paper's xi and gamma.
     forbidden, required : ndarray [d, d] of bool, optional
@@ -120,6 +123,7 @@ class GradientConfiguration:
     mechanisms: Literal["auto", "networks", "closed-form"] = "auto"
     per_row_priors: bool = False
     per_row_embeddings: bool = False
+    per_row_target_entropy: bool = False
     edge_log_odds: float | NDArray[np.float64] = 0.0
     target_log_odds: float = 0.0
     forbidden: NDArray[np.bool_] | None = None

@@ -26,7 +26,8 @@ def edge_probabilities(
     ``c`` of an edge
     (half the logarithm of ``n`` a parameter, less the prior log-odds) its probability is
     :math:`\sigma(\Delta - c)`. An edge that is
-    not in the graph gets :math:`\sigma(-c)`, or 0 if the graph has it the other way round.
+    not in the graph gets :math:`\sigma(-c)` (one half at most: nothing speaks for it but the prior), or 0 if the graph
+    has it the other way round.
 
     This is an approximation, and not :math:`\sigma(\Lambda)`, which collapses and is no posterior: the rest
     of the graph is not
@@ -38,7 +39,7 @@ def edge_probabilities(
     family = FAMILIES[configuration.density]
     xi = np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d))
     cost = 0.5 * np.log(n) * family.parameters_per_edge - xi
-    out = 1.0 / (1.0 + np.exp(np.clip(cost, -500, 500)))
+    out = np.minimum(1.0 / (1.0 + np.exp(np.clip(cost, -500, 500))), 0.5)
     out[topology.adjacency.T == 1] = 0.0
     np.fill_diagonal(out, 0.0)
     for i, j in np.argwhere(topology.adjacency):
@@ -84,11 +85,12 @@ def prune_edges(
             ]
             if not edges or min(edges)[0] > 0:
                 break
-            model = _without(model, min(edges)[1], j)
+            model = without_edge(model, min(edges)[1], j)
     return model
 
 
-def _without(model: NeuralMixture, i: int, j: int) -> NeuralMixture:
+def without_edge(model: NeuralMixture, i: int, j: int) -> NeuralMixture:
+    """The same networks with the edge ``i -> j`` cut."""
     adjacency = model.topology.adjacency.copy()
     adjacency[i, j] = 0
     return replace(model, topology=replace(model.topology, adjacency=adjacency))
@@ -110,5 +112,5 @@ def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> flo
         variance = max(float(shared @ residual**2) / total, 1e-300)
         return with_edge + 0.5 * total * (float(np.log(2.0 * np.pi * variance)) + 1.0)
     assert isinstance(model, NeuralMixture)
-    cut = _without(model, i, j)
+    cut = without_edge(model, i, j)
     return with_edge - float(shared @ cut.variable_log_density(z, j, 0))

@@ -35,6 +35,12 @@ class Finished:
     kept: NDArray[np.int64]
     target_probabilities: Array
 
+    def own_labels(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels as positions among the regimes that are left; -1 stays -1."""
+        place = np.full(max(int(self.kept.max()), int(labels.max(initial=0))) + 2, -1, dtype=np.int64)
+        place[self.kept] = np.arange(len(self.kept))
+        return np.asarray(place[labels])
+
 
 @torch.no_grad()
 def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) -> NeuralMixture:

@@ -8,11 +8,12 @@ they end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.result import FitResult
 from latentdo.solvers.gradient.local_search import Array, Bools, LinearScore, search
 
 
@@ -33,6 +34,17 @@ class Proposal:
     adjacency: NDArray[np.int8]
     targets: NDArray[np.int8]
     labels: NDArray[np.int64] | None = None
+
+    @classmethod
+    def from_result(cls, result: FitResult) -> Proposal:
+        """What another solver found, as a start: its graph, its targets and the likeliest regime of every row."""
+        topology = result.model.topology
+        labels = result.responsibilities.argmax(axis=1).astype(np.int64)
+        return cls(topology.adjacency.astype(np.int8), topology.targets.astype(np.int8), labels)
+
+    def take(self, rows: NDArray[np.int64]) -> Proposal:
+        """The same for some of the rows."""
+        return replace(self, labels=None if self.labels is None else self.labels[rows])
 
     def content(self) -> bytes:
         """All values, to tell proposals apart."""

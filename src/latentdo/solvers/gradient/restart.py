@@ -33,8 +33,9 @@ from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import prune_edges
 from latentdo.solvers.gradient.finish import Finished, finish
 from latentdo.solvers.gradient.loop import Progress, Trainer
-from latentdo.solvers.gradient.polish import polish
+from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
 from latentdo.solvers.gradient.proposal import Proposal
+from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.state import TrainState
 
 
@@ -50,6 +51,8 @@ class Restart:
         Where training ended.
     held_out : ndarray [n_held_out]
         Log-density of every held-out row; all restarts hold out the same.
+    score : float
+        Penalised score of all rows.
     reached : bool
         Whether the constraint reached its tolerance.
     interrupted : bool
@@ -59,12 +62,20 @@ class Restart:
     finished: Finished
     state: TrainState
     held_out: Array
+    score: float
     reached: bool
     interrupted: bool
 
 
-def choose(restarts: list[Restart]) -> Restart:
-    """The best held-out log-density; if others come within one standard error of it, the sparsest of them."""
+def choose(restarts: list[Restart], *, by_score: bool) -> Restart:
+    """The best penalised score, or the best held-out log-density.
+
+    Held-out log-density is too generous for structure: if others come within one standard error of the best, the
+    sparsest of them is taken. Where regimes had to be found, and where mechanisms are at their optimum given the
+    structure, the penalised score decides: it charges for every regime, target and edge.
+    """
+    if by_score:
+        return max(restarts, key=lambda run: run.score)
     best = max(restarts, key=lambda run: run.held_out.mean())
 
     def is_near(run: Restart) -> bool:
@@ -98,16 +109,17 @@ def run_restart(
     train, held = _split(dataset.n_rows, c.train_fraction, np.random.default_rng(c.random_state))
     rng = np.random.default_rng(seed)
     known = supervision.take(train)
+    z = dataset.z[train]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
         if c.compile:
             compile_networks(mixture)
-        guess = None if start is None or start.labels is None else start.labels[train]
-        problem = build_problem(dataset.z[train], known, c, rng, guess)
-        proposal = start
-        if start is None and c.propose and not c.closed_form and c.estimator == "exact":
-            proposal = make_proposal(mixture, problem, dataset.z[train], supervision, c, rng)
+        here = None if start is None else start.take(train)
+        problem = build_problem(z, known, c, rng, None if here is None else here.labels)
+        proposal = here
+        if here is None and c.propose and not c.closed_form and c.estimator == "exact":
+            proposal = make_proposal(mixture, problem, z, supervision, c, rng)
         if proposal is not None:
             start_from(mixture, proposal, c.proposal_strength)
         trainer = Trainer(mixture, problem, c)
@@ -120,16 +132,16 @@ def run_restart(
             )
         adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
         mixture.cpu().eval()
-        finished = finish(mixture, adjacency, dataset.z[train], known, c.min_share)
-        if c.closed_form and c.prune and isinstance(finished.model, LinearMixture):
-            finished = _polish(finished, mixture, dataset.z[train], known, c, rng)
+        finished = finish(mixture, adjacency, z, known, c.min_share)
+        if c.closed_form and c.prune:
+            finished = _polish(finished, mixture, z, known, here, c, rng)
     if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
-        place = np.full(supervision.n_regimes + 1, -1)
-        place[finished.kept] = np.arange(len(finished.kept))
-        pruned = prune_edges(finished.model, dataset.z[held], place[supervision.labels[held]], len(train), c)
+        own = finished.own_labels(supervision.labels[held])
+        pruned = prune_edges(finished.model, dataset.z[held], own, len(train), c)
         finished = replace(finished, model=pruned)
-    score = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
-    return Restart(finished, state, score, reached, interrupted)
+    score = penalised_score(finished.model, dataset.z, finished.own_labels(supervision.labels), c)["total"]
+    held_out = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
+    return Restart(finished, state, held_out, score, reached, interrupted)
 
 
 @torch.no_grad()
@@ -144,34 +156,44 @@ def _polish(
     mixture: LatentMixture,
     z: Array,
     supervision: Supervision,
+    proposal: Proposal | None,
     configuration: GradientConfiguration,
     rng: np.random.Generator,
 ) -> Finished:
-    """Let the penalised score have the last word on edges and targets."""
-    assert isinstance(finished.model, LinearMixture)
-    place = np.full(supervision.n_regimes + 1, -1)
-    place[finished.kept] = np.arange(len(finished.kept))
+    """Let the penalised score have the last word on edges and targets, and on whether to leave the proposal at all."""
+    c = configuration
+    perfect = c.intervention == "perfect"
     d = z.shape[1]
-    model, _ = polish(
-        finished.model,
-        z,
-        place[supervision.labels],
-        supervision.targets[finished.kept],
-        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
-        mixture.graph.allowed.numpy(),
-        mixture.graph.required.numpy(),
-        perfect=configuration.intervention == "perfect",
-        rng=rng,
-    )
-    return Finished(model, finished.kept, np.where(model.topology.targets, 1.0, 0.0))
+    starts = [finished]
+    if proposal is not None and proposal.labels is not None:
+        everything = np.arange(len(proposal.targets))
+        shares = np.eye(len(everything))[proposal.labels]
+        model = fit_linear(moments_of(z, shares), proposal.adjacency, proposal.targets, perfect=perfect)
+        starts.append(Finished(model, everything, proposal.targets.astype(np.float64)))
+    ends = []
+    for start in starts:
+        assert isinstance(start.model, LinearMixture)
+        labels = start.own_labels(supervision.labels)
+        model, _ = polish(
+            start.model,
+            z,
+            labels,
+            supervision.targets[start.kept],
+            np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d)),
+            mixture.graph.allowed.numpy(),
+            mixture.graph.required.numpy(),
+            perfect=perfect,
+            rng=rng,
+        )
+        end = Finished(model, start.kept, np.where(model.topology.targets, 1.0, 0.0))
+        ends.append((penalised_score(model, z, labels, c)["total"], end))
+    return max(ends, key=lambda end: end[0])[1]
 
 
 def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]) -> Array:
     """Log-density of every row: with its label where there is one, else with the regimes summed out."""
     joint = finished.model.log_joint(z)
-    place = np.full(max(int(finished.kept.max()), int(labels.max(initial=0))) + 2, -1)
-    place[finished.kept] = np.arange(len(finished.kept))
-    own = place[labels]
+    own = finished.own_labels(labels)
     top = joint.max(axis=1)
     free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
     return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings as python_warnings
 from collections.abc import Hashable
+from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,17 +14,26 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
-from latentdo.model.fitted import FittedModel
+from latentdo.model.assignments import UNKNOWN
+from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
+from latentdo.solvers.gradient.build import check_device
 from latentdo.solvers.gradient.configuration import GradientConfiguration
-from latentdo.solvers.gradient.edges import edge_probabilities
-from latentdo.solvers.gradient.finish import labelled_responsibilities
+from latentdo.solvers.gradient.edges import edge_probabilities, without_edge
+from latentdo.solvers.gradient.finish import Finished, labelled_responsibilities
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.score import penalised_score
+from latentdo.solvers.gradient.settle import settle
+from latentdo.solvers.gradient.starts import propose_by_search
+
+ROWS_A_REGIME = 10
+"""Rows a regime and variable below which the published algorithm is known to return noise."""
 
 
 def solve(
@@ -43,31 +53,40 @@ def solve(
     progress : callable, optional
         Called after every chunk of steps with evidence, violation and time left.
     start : Proposal, optional
-        Graph, targets and regimes to start from, for instance what structural search found; the fit may leave them.
+        Graph, targets and regimes to start from, for instance another solver's (:meth:`Proposal.from_result`); the fit
+        may leave them. Without one, fits that have to find regimes start from what structural search finds: a plain
+        clustering into ``max_regimes`` parts would shatter small tables.
 
     Returns
     -------
     FitResult
-        The restart with the best held-out log-density (the sparsest within one standard error).
+        The best restart, see :func:`.restart.choose`.
     """
     started = time.perf_counter()
-    supervision = Supervision.from_dataset(dataset, configuration.max_regimes)
-    seeds = np.random.SeedSequence(configuration.random_state).generate_state(configuration.n_init)
-    jobs = [
-        (dataset, supervision, configuration, int(seed), number, start) for number, seed in enumerate(seeds)
-    ]
+    c = configuration
+    check_device(c.device)
+    supervision = Supervision.from_dataset(dataset, c.max_regimes)
+    warnings = _too_few_rows(dataset, supervision, c)
+    hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
+    if start is None and hidden and c.propose and c.estimator == "exact":
+        start = propose_by_search(dataset, c)
+    if start is not None and hidden:
+        supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
+    seeds = np.random.SeedSequence(c.random_state).generate_state(c.n_init)
+    jobs = [(dataset, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
     restarts: list[Restart] = []
-    if configuration.n_jobs == 1 or len(jobs) == 1:
-        quiet = not configuration.verbose or progress is not None
+    if c.n_jobs == 1 or len(jobs) == 1:
+        quiet = not c.verbose or progress is not None
         with TerminalProgress(disable=quiet) as show:
             for job in jobs:
                 restarts.append(run_restart(*job, progress=show if progress is None else progress))
                 if restarts[-1].interrupted:
                     break
     else:
-        restarts = Parallel(n_jobs=configuration.n_jobs)(delayed(run_in_worker)(*job) for job in jobs)
-    best = choose(restarts)
-    result = _assemble(dataset, supervision, configuration, best, restarts, time.perf_counter() - started)
+        restarts = Parallel(n_jobs=c.n_jobs)(delayed(run_in_worker)(*job) for job in jobs)
+    best = choose(restarts, by_score=hidden or c.closed_form)
+    result = _assemble(dataset, supervision, c, best, restarts, warnings)
+    result = replace(result, seconds=time.perf_counter() - started)
     if result.status == "not converged":
         python_warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
     return result
@@ -87,16 +106,16 @@ def _assemble(
     configuration: GradientConfiguration,
     best: Restart,
     restarts: list[Restart],
-    seconds: float,
+    warnings: tuple[str, ...],
 ) -> FitResult:
     """The result of the chosen restart, on all rows."""
     c = configuration
-    model: FittedModel = best.finished.model
-    place = np.full(supervision.n_regimes + 1, -1)
-    place[best.finished.kept] = np.arange(len(best.finished.kept))
-    labels = place[supervision.labels]
+    labels = best.finished.own_labels(supervision.labels)
+    model, edges, notes = _show(dataset, supervision, c, best.finished)
     terms = penalised_score(model, dataset.z, labels, c)
-    edges = edge_probabilities(model, dataset.z, labels, c)
+    targets = best.finished.target_probabilities
+    if model is not best.finished.model:
+        targets = np.where(model.topology.targets == (targets > 0.5), targets, model.topology.targets)
     status: Status = "converged"
     message = f"{supervision.variant}: acyclic after {best.state.subproblem + 1} sub-problems"
     if not best.reached:
@@ -115,7 +134,7 @@ def _assemble(
         responsibilities=labelled_responsibilities(model, dataset.z, labels),
         edge_probabilities=edges,
         ancestor_probabilities=reachability(model.topology.adjacency).astype(np.float64),
-        target_probabilities=best.finished.target_probabilities,
+        target_probabilities=targets,
         evidence=terms["total"],
         evidence_terms=terms | {"held_out": float(best.held_out.mean())},
         solver="gradient" if c.estimator == "exact" else "paper",
@@ -127,6 +146,7 @@ def _assemble(
         comparison=tuple(
             {
                 "restart": i,
+                "evidence": run.score,
                 "held_out": float(run.held_out.mean()),
                 "edges": int(run.finished.model.topology.adjacency.sum()),
             }
@@ -134,6 +154,53 @@ def _assemble(
         ),
         configuration=c.to_dict(),
         data_hash=dataset.content_hash(),
-        seconds=seconds,
-        warnings=best.state.warnings,
+        warnings=(*warnings, *notes, *best.state.warnings),
     )
+
+
+def _show(
+    dataset: Dataset, supervision: Supervision, configuration: GradientConfiguration, finished: Finished
+) -> tuple[FittedModel, Array, tuple[str, ...]]:
+    """The model to show, edge probabilities that do not contradict its graph, and what to warn of."""
+    c, model = configuration, finished.model
+    labels = finished.own_labels(supervision.labels)
+    d = dataset.n_variables
+    off = ~np.eye(d, dtype=bool)
+    required = np.zeros((d, d), dtype=bool) if c.required is None else np.asarray(c.required, dtype=bool)
+    if c.closed_form and c.prune and isinstance(model, LinearMixture):
+        allowed = off if c.forbidden is None else off & ~np.asarray(c.forbidden, dtype=bool)
+        prior = np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d))
+        known = supervision.targets[finished.kept]
+        perfect = c.intervention == "perfect"
+        settled, edges = settle(model, dataset.z, labels, known, prior, allowed, required, perfect=perfect)
+        return settled, edges, ()
+    edges = edge_probabilities(model, dataset.z, labels, c)
+    if c.prune and isinstance(model, NeuralMixture):
+        while True:
+            doubtful = np.where((model.topology.adjacency == 1) & ~required, edges, np.inf)
+            i, j = (int(at) for at in np.unravel_index(doubtful.argmin(), (d, d)))
+            if doubtful[i, j] >= 0.5:
+                return model, edges, ()
+            model = without_edge(model, i, j)
+            edges = edge_probabilities(model, dataset.z, labels, c)
+    unsupported = int(((model.topology.adjacency == 1) & ~required & (edges < 0.5)).sum())
+    note = (
+        f"{unsupported} edges of the graph are not worth their parameters (edge probability below one half)"
+    )
+    return model, edges, (note,) if unsupported else ()
+
+
+def _too_few_rows(
+    dataset: Dataset, supervision: Supervision, configuration: GradientConfiguration
+) -> tuple[str, ...]:
+    """Warn where a sampled fit cannot mean anything: its networks and per-row weights are made for large tables."""
+    needed = ROWS_A_REGIME * supervision.n_regimes * dataset.n_variables
+    if configuration.estimator != "sampled" or dataset.n_rows >= needed:
+        return ()
+    note = (
+        f"solver='paper' needs about {needed} rows for {dataset.n_variables} variables and "
+        f"{supervision.n_regimes} regimes, and there are {dataset.n_rows}: its graph is not to be relied on. "
+        "Use solver='auto' or 'search', or a smaller max_regimes."
+    )
+    python_warnings.warn(note, UserWarning, stacklevel=3)
+    return (note,)

@@ -10,7 +10,42 @@ from scipy.stats import ks_2samp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from latentdo.data import Dataset
+from latentdo.solvers.gradient.configuration import GradientConfiguration
+from latentdo.solvers.gradient.proposal import Proposal
+from latentdo.solvers.search.solve import SearchConfiguration
+from latentdo.solvers.search.solve import solve as search
+
 Array = NDArray[np.float64]
+
+
+def propose_by_search(dataset: Dataset, configuration: GradientConfiguration) -> Proposal:
+    """Regimes, graph and targets that structural search finds under linear mechanisms.
+
+    Its penalties, merges and the check against a single regime decide how many regimes there are.
+    """
+    c = configuration
+    names = dataset.columns
+
+    def pairs(matrix: NDArray[np.bool_] | None) -> list[tuple[str, str]]:
+        if matrix is None:
+            return []
+        return [(names[i], names[j]) for i, j in np.argwhere(matrix) if i != j]
+
+    own_prior = isinstance(c.edge_log_odds, np.ndarray) or c.edge_log_odds != 0.0
+    result = search(
+        dataset,
+        SearchConfiguration(
+            intervention=c.intervention,
+            max_regimes=c.max_regimes,
+            edge_prior=c.edge_log_odds if own_prior else None,
+            forbidden=pairs(c.forbidden),
+            required=pairs(c.required),
+            random_state=c.random_state,
+            n_jobs=c.n_jobs,
+        ),
+    )
+    return Proposal.from_result(result)
 
 
 def cluster_rows(

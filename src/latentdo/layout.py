@@ -4,6 +4,7 @@ The method is Sugiyama's: (1) give every variable a layer below all its causes, 
 (2) break long edges at invisible points, one a layer they pass; (3) order each layer by the barycentre of its
 neighbours, sweeping up and down, and keep the order with the fewest crossings; (4) place each layer as near to its
 neighbours as order and widths allow, which is a least-squares problem that isotonic regression solves exactly.
+Parts of the graph that nothing connects are laid out one by one and packed onto shelves.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 from sklearn.isotonic import isotonic_regression
 
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency, topological_order
@@ -26,6 +28,7 @@ Point = tuple[float, float]
 
 _GAP = 26.0  # between neighbours in a layer
 _BEND_GAP = 12.0  # between an edge that passes a layer and its neighbours there
+_PART_GAP = 60.0  # between parts of the graph that nothing connects
 _PORT_STEP = 9.0  # between the ends of edges on one side of a box
 _SWEEPS = 24
 
@@ -87,20 +90,92 @@ def layered_layout(
         return Layout(np.zeros((0, 2)), {}, 0.0, 0.0)
     connected = (matrix.sum(axis=0) + matrix.sum(axis=1)) > 0
     typical = float(sizes.mean()) + _GAP
+    x, y = np.zeros(d), np.zeros(d)
+    routes: dict[tuple[int, int], tuple[Point, ...]] = {}
+    blocks = [
+        _block(matrix, part, sizes, typical, layer_height, aspect) for part in _parts(matrix, connected)
+    ]
+    bottom = _pack(blocks, x, y, routes, layer_height, aspect)
     capacity = max(3, math.ceil(math.sqrt(aspect * d * layer_height / typical)))
-    layer = _layers(matrix, connected, capacity)
-    x, y, routes = _place(matrix, layer, sizes, layer_height)
-    bottom = (max(layer.values()) + 1 if layer else 0) * layer_height
     _place_isolated(np.flatnonzero(~connected), sizes, x, y, bottom, capacity, layer_height)
-    left = float((x - sizes / 2).min())
     bends = [px for route in routes.values() for px, _ in route]
-    left = min([left, *bends])
+    left = min([float((x - sizes / 2).min()), *bends])
     right = max([float((x + sizes / 2).max()), *bends])
     positions: Array = np.column_stack([x - left, y]).round(2)
     moved = {
         edge: tuple((round(px - left, 2), round(py, 2)) for px, py in route) for edge, route in routes.items()
     }
     return Layout(positions, moved, round(right - left, 2), float(y.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The drawing of one connected part, from (0, 0) to (width, height)."""
+
+    members: NDArray[np.int64]
+    positions: Array
+    routes: dict[tuple[int, int], tuple[Point, ...]]
+    width: float
+    height: float
+
+
+def _parts(matrix: Adjacency, connected: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Variables that edges connect, whatever their direction; the largest part first."""
+    _, label = connected_components(matrix, directed=False)
+    parts = [np.flatnonzero((label == part) & connected) for part in np.unique(label[connected])]
+    return sorted(parts, key=lambda members: (-len(members), members[0]))
+
+
+def _block(
+    matrix: Adjacency,
+    members: NDArray[np.int64],
+    sizes: Array,
+    typical: float,
+    layer_height: float,
+    aspect: float,
+) -> _Block:
+    own = matrix[np.ix_(members, members)]
+    capacity = max(3, math.ceil(math.sqrt(aspect * len(members) * layer_height / typical)))
+    layer = _layers(own, np.ones(len(members), dtype=np.bool_), capacity)
+    x, y, routes = _place(own, layer, sizes[members], layer_height)
+    bends = [px for route in routes.values() for px, _ in route]
+    left = min([float((x - sizes[members] / 2).min()), *bends])
+    right = max([float((x + sizes[members] / 2).max()), *bends])
+    moved = {
+        (int(members[i]), int(members[j])): tuple((px - left, py) for px, py in route)
+        for (i, j), route in routes.items()
+    }
+    return _Block(members, np.column_stack([x - left, y]), moved, right - left, float(y.max()))
+
+
+def _pack(
+    blocks: list[_Block],
+    x: Array,
+    y: Array,
+    routes: dict[tuple[int, int], tuple[Point, ...]],
+    layer_height: float,
+    aspect: float,
+) -> float:
+    """Put the parts onto shelves, filling ``x``, ``y`` and ``routes``; return where the next shelf would begin."""
+    area = sum((block.width + _PART_GAP) * (block.height + layer_height) for block in blocks)
+    limit = max([math.sqrt(aspect * area), *(block.width for block in blocks)])
+    top = 0.0
+    waiting = list(blocks)
+    while waiting:
+        cursor, height, later = 0.0, 0.0, []
+        for block in waiting:
+            if cursor and cursor + block.width > limit:
+                later.append(block)
+                continue
+            x[block.members] = block.positions[:, 0] + cursor
+            y[block.members] = block.positions[:, 1] + top
+            for edge, route in block.routes.items():
+                routes[edge] = tuple((px + cursor, py + top) for px, py in route)
+            cursor += block.width + _PART_GAP
+            height = max(height, block.height)
+        top += height + layer_height
+        waiting = later
+    return top
 
 
 def _layers(matrix: Adjacency, connected: NDArray[np.bool_], capacity: int) -> dict[int, int]:

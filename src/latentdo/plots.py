@@ -241,7 +241,7 @@ def evidence(result: Any, ax: Axes | None = None) -> Axes:
         Where to draw.
     """
     result = _result(result)
-    seconds, values = evidence_curve(result)
+    seconds, values = history_curve(result, "evidence")
     ax = ax or _axes(5.2, 3.4)
     if len(values):
         ax.plot(seconds, values, "o", color=PALETTE[0], markersize=3.5, alpha=0.6, label="step")
@@ -261,12 +261,12 @@ def evidence(result: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def evidence_curve(result: FitResult) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Seconds and evidence of the steps in the history that have a finite evidence."""
+def history_curve(result: FitResult, quantity: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Seconds and values of the steps in the history that have a finite value of a quantity."""
     steps = [
-        (float(entry.get("seconds", index)), float(entry["evidence"]))
+        (float(entry.get("seconds", index)), float(entry[quantity]))
         for index, entry in enumerate(result.history)
-        if isinstance(entry.get("evidence"), int | float) and np.isfinite(entry["evidence"])
+        if isinstance(entry.get(quantity), int | float) and np.isfinite(entry[quantity])
     ]
     table = np.array(steps, dtype=np.float64).reshape(-1, 2)
     table = table[np.argsort(table[:, 0], kind="stable")]

@@ -1,17 +1,19 @@
 """One self-contained HTML page that says what was found, how sure it is, and where it came from.
 
-No scripts, no network: the page's own content-security policy forbids everything but its one style sheet, which is
-named by its hash. ``content`` gathers the facts, ``drawings`` makes SVG of them, ``report.html.j2`` and ``report.css``
-say how it looks.
+No network: the page's own content-security policy forbids everything but its one style sheet and its one script, which
+are named by their hashes and hold nothing of the user's. The script only adds comfort; the page says the same without
+it. ``content`` gathers the facts, ``mechanisms`` those about each variable, ``drawings`` makes SVG of them;
+``report.html.j2``, ``report.css`` and ``report.js`` say how it looks and acts.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -19,9 +21,10 @@ import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from latentdo.plots import evidence_curve
+from latentdo.plots import history_curve
 from latentdo.report import content, drawings
 from latentdo.report.content import installed_versions
+from latentdo.report.mechanisms import mechanisms
 from latentdo.result import FitResult
 
 __all__ = ["installed_versions", "render_report"]
@@ -36,6 +39,8 @@ def render_report(
     *,
     title: str = "Causal graph and hidden interventions",
     versions: Mapping[str, str] | None = None,
+    diagnosis: Mapping[str, Any] | Sequence[str] | None = None,
+    bootstrap: content.Support | None = None,
 ) -> str:
     """Render the report of a fit as one HTML page.
 
@@ -49,6 +54,10 @@ def render_report(
         Heading of the page.
     versions : mapping from str to str, optional
         Versions that made the result; those of the running process by default.
+    diagnosis : mapping or sequence of sentences, optional
+        What these data can and cannot show; ``result.diagnosis`` by default, where a result has that.
+    bootstrap : Support, optional
+        What resampled rows say.
 
     Returns
     -------
@@ -60,24 +69,57 @@ def render_report(
     ValueError
         If ``X`` does not have the rows and columns that were fitted.
     """
-    rows, edges = content.regimes(result), content.edges(result)
+    edges = content.edges(result)
+    scatters = [] if X is None else _scatters(result, X, edges)
+    numbers = X.index.to_numpy() if isinstance(X, pd.DataFrame) else np.arange(len(result.responsibilities))
+    rows = content.regimes(result)
     graph, graph_width = drawings.graph(result, edges)
     matrix, matrix_width = drawings.matrix(result)
-    seconds, evidence = evidence_curve(result)
-    style = _style(result.n_regimes, graph_width, matrix_width)
+    seconds, evidence = history_curve(result, "evidence")
+    times, violation = history_curve(result, "violation")
+    style, script = _style(result.n_regimes, graph_width, matrix_width), _file("report.js")
+    said = content.sentences(getattr(result, "diagnosis", None) if diagnosis is None else diagnosis)
+    anchors = [
+        ("graph-title", "Graph"),
+        ("regimes-title", "Regimes"),
+        ("rows-title", "Rows"),
+        *([("pairs-title", "Pairs")] if scatters else []),
+        ("sure-title", "How sure"),
+        *([("bootstrap-title", "Bootstrap")] if bootstrap else []),
+        *([("diagnosis-title", "Limits of the data")] if said else []),
+        ("fit-title", "Fit"),
+        ("read-title", "How to read"),
+        ("origin-title", "Origin"),
+    ]
     return _template().render(
         title=title,
-        policy=f"default-src 'none'; style-src 'sha256-{_digest(style)}'; base-uri 'none'; form-action 'none'",
-        style=Markup(style),  # ours alone: nothing of the user's enters the style sheet
+        policy=(
+            f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        style=Markup(style),  # ours alone: nothing of the user's enters the style sheet or the script
+        script=Markup(script),
+        parts=anchors,
         result=result,
         headline=content.headline(result, rows),
         cautions=content.cautions(result),
         regimes=rows,
         edges=edges,
         graph=graph,
+        graph_is_wide=graph_width > 1000,
+        has_left_out=Markup('class="edge maybe"') in graph,
+        mechanisms=mechanisms(result, rows),
+        curve=drawings.curve,
+        responsibilities=drawings.responsibilities(result),
+        assignment=content.assignment(result),
+        doubtful_rows=content.doubtful_rows(result, numbers),
+        row_data=content.row_data(result, numbers),
+        bootstrap=None if bootstrap is None else content.support_tables(result, bootstrap),
+        diagnosis=said,
         matrix=matrix,
         chart=drawings.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,
-        scatters=[] if X is None else _scatters(result, X, edges),
+        violation=drawings.violation_chart(times, violation) if len(violation) > 1 else None,
+        scatters=scatters,
         ambiguous=result.ambiguous_edges().to_dict("records"),
         comparison=content.table(result.comparison),
         terms=content.settings(result.evidence_terms),
@@ -123,31 +165,29 @@ def _style(n_regimes: int, graph_width: float, matrix_width: float) -> str:
         f"svg.matrix{{min-width:{min(matrix_width, 0.62 * matrix_width + 120):.0f}px}}",
     ]
     for k in range(1, n_regimes):
-        colour = f"var(--{drawings.palette_class(k)})"
+        colour = f"var(--{drawings.palette_class(k).split()[0]})"
         rules.append(
-            f"#show-{k}:checked~.canvas .t{k} rect{{fill:{colour};fill-opacity:.3;stroke:{colour};stroke-width:3}}"
+            f"#show-{k}:checked~.explorer .t{k} rect{{fill:{colour};fill-opacity:.3;stroke:{colour};stroke-width:3}}"
+            f"#show-{k}:checked~.explorer .t{k}{{opacity:1!important}}"
         )
         rules.append(
             f"#show-{k}:checked~label[for=show-{k}]{{border-color:{colour};box-shadow:inset 0 0 0 1px {colour}}}"
         )
-    return (
-        "\n"
-        + resources.files(__package__).joinpath("report.css").read_text("utf-8")
-        + "\n".join(rules)
-        + "\n"
-    )
+    return "\n" + _file("report.css") + "\n".join(rules) + "\n"
 
 
-def _digest(style: str) -> str:
-    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(
-            lambda name: resources.files(__package__).joinpath(name).read_text("utf-8")
-        ),
+        loader=jinja2.FunctionLoader(_file),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

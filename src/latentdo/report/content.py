@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
 from latentdo.result import FitResult
@@ -20,15 +21,21 @@ __all__ = [
     "Edge",
     "Effect",
     "Regime",
+    "Support",
+    "assignment",
     "cautions",
     "chance",
+    "doubtful_rows",
     "edges",
     "headline",
     "installed_versions",
     "number",
     "percent",
     "regimes",
+    "row_data",
+    "sentences",
     "settings",
+    "support_tables",
     "table",
 ]
 
@@ -38,6 +45,8 @@ CITATION: Final = (
 )
 
 _DRAWS = 4000
+_MOST_ROWS = 20_000
+_MOST_SUPPORTED = 60
 _MINUS, _TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
 _PACKAGES = ("latentdo", "numpy", "scipy", "pandas", "scikit-learn", "torch", "numba")
 
@@ -75,6 +84,28 @@ class Regime:
     share: float
     certainty: float | None
     effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """What resampled rows say: shares of the resamples that agree.
+
+    Parameters
+    ----------
+    n_resamples : int
+        How often the fit was repeated.
+    edges : ndarray [d, d]
+        Share of the resamples with each directed edge.
+    targets : ndarray [n_regimes, d], optional
+        Share of the resamples in which a regime has a variable as its target.
+    stability : ndarray [n_regimes], optional
+        How well each regime's rows were found again, from 0 to 1.
+    """
+
+    n_resamples: int
+    edges: Array
+    targets: Array | None = None
+    stability: Array | None = None
 
 
 def number(value: float) -> str:
@@ -201,6 +232,117 @@ def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:
         after=number(float(after[1])),
         probability=float(result.target_probabilities[k, j]),
     )
+
+
+def assignment(result: FitResult) -> str:
+    """How surely the rows were assigned, in one sentence."""
+    best = result.responsibilities.max(axis=1)
+    sure = float((best > 0.95).mean())
+    if result.n_regimes == 1:
+        return "There is one regime, and every row belongs to it."
+    text = f"{percent(sure)} of the rows belong to their regime with a probability above 95 %"
+    close = int((best < 0.6).sum())
+    if close:
+        text += f"; for {_count(close, 'row')} the likeliest regime has less than 60 %"
+    return f"{text}."
+
+
+def doubtful_rows(result: FitResult, numbers: NDArray[Any], most: int = 12) -> list[dict[str, Any]]:
+    """The rows whose regime is least certain, with their two likeliest regimes."""
+    if result.n_regimes == 1:
+        return []
+    probabilities = result.responsibilities
+    order = np.argsort(probabilities.max(axis=1), kind="stable")[:most]
+    found = []
+    for row in order[probabilities[order].max(axis=1) < 0.95]:
+        second, best = np.argsort(probabilities[row], kind="stable")[-2:]
+        found.append(
+            {
+                "row": str(numbers[row]),
+                "best": str(result.regime_names[best]),
+                "probability": float(probabilities[row, best]),
+                "second": str(result.regime_names[second]),
+                "second_probability": float(probabilities[row, second]),
+            }
+        )
+    return found
+
+
+def row_data(result: FitResult, numbers: NDArray[Any]) -> dict[str, str] | None:
+    """The two likeliest regimes of every row as JSON, for looking one up; None for very long tables."""
+    n = len(result.responsibilities)
+    counted = np.issubdtype(np.asarray(numbers).dtype, np.integer)
+    if result.n_regimes == 1 or n > _MOST_ROWS or not counted:
+        return None
+    order = np.argsort(-result.responsibilities, axis=1, kind="stable")[:, :2]
+    share = np.take_along_axis(result.responsibilities, order, axis=1)
+    # rounded away from certainty, as everywhere in the report
+    whole = np.where(
+        share > 0.99, 100, np.where(share < 0.01, 0, np.clip(np.rint(100 * share), 1, 99))
+    ).astype(int)
+    rows = [
+        [int(a), int(p)] if q == 0 else [int(a), int(p), int(b), int(q)]
+        for (a, b), (p, q) in zip(order, whole, strict=True)
+    ]
+    plain = np.array_equal(numbers, np.arange(n))
+    return {
+        "rows": json.dumps(rows, separators=(",", ":")),
+        "labels": "null" if plain else json.dumps([int(v) for v in numbers], separators=(",", ":")),
+        "names": json.dumps([str(name) for name in result.regime_names]),
+    }
+
+
+def sentences(said: Mapping[str, Any] | Sequence[str] | None) -> list[tuple[str, str]]:
+    """What ``diagnose()`` says as pairs of heading and sentence.
+
+    Examples
+    --------
+    >>> sentences({"regimes": ["Few rows.", "One hidden."], "sure": True}), sentences(["Plain."])
+    ([('regimes', 'Few rows. One hidden.'), ('sure', 'yes')], [('', 'Plain.')])
+    """
+    if said is None:
+        return []
+    if isinstance(said, str):
+        return [("", said)]
+    if isinstance(said, Mapping):
+        return [
+            (str(key), " ".join(map(_cell, value)) if isinstance(value, list | tuple) else _cell(value))
+            for key, value in said.items()
+        ]
+    return [("", str(sentence)) for sentence in said]
+
+
+def support_tables(result: FitResult, support: Support) -> dict[str, Any]:
+    """Bootstrap support beside what the fit itself says, the most supported arrows first."""
+    adjacency = result.model.topology.adjacency
+    shown = np.argwhere((adjacency == 1) | (support.edges >= 0.1)).tolist()
+    shown.sort(key=lambda edge: -support.edges[edge[0], edge[1]])
+    targets = []
+    if support.targets is not None:
+        for k, j in np.argwhere(result.model.topology.targets == 1):
+            targets.append(
+                {
+                    "regime": str(result.regime_names[k]),
+                    "stability": None if support.stability is None else float(support.stability[k]),
+                    "target": result.columns[j],
+                    "support": float(support.targets[k, j]),
+                }
+            )
+    return {
+        "n_resamples": support.n_resamples,
+        "edges": [
+            {
+                "cause": result.columns[i],
+                "effect": result.columns[j],
+                "support": float(support.edges[i, j]),
+                "reverse": float(support.edges[j, i]),
+                "probability": float(result.edge_probabilities[i, j]),
+                "in_graph": bool(adjacency[i, j]),
+            }
+            for i, j in shown[:_MOST_SUPPORTED]
+        ],
+        "targets": targets,
+    }
 
 
 def headline(result: FitResult, rows: list[Regime]) -> list[str]:

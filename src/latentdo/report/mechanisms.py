@@ -1,0 +1,159 @@
+"""How each variable comes about, in words and small curves: what a reader sees on choosing a node of the graph.
+
+Everything but the equation of a linear model is drawn from the fitted model itself, so that every family of densities
+is described in the same way and in the user's units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentdo.model import LinearMixture
+from latentdo.model.fitted import Array
+from latentdo.report.content import Effect, Regime, number
+from latentdo.result import FitResult
+
+__all__ = ["Cause", "Mechanism", "mechanisms"]
+
+_DRAWS = 2000
+_GRID = 9
+_DRAWS_A_POINT = 200
+_MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """A direct cause of a variable, and what it does to it with the other causes at their medians.
+
+    ``curve`` holds, in standardised units, one row a point: the cause, then the 10 %, 50 % and 90 % quantiles of the
+    effect. ``low`` and ``high`` are the cause's quartiles, ``before`` and ``after`` the medians that follow.
+    """
+
+    index: int
+    name: str
+    probability: float
+    verb: str
+    low: str
+    high: str
+    before: str
+    after: str
+    curve: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Where a variable's values come from."""
+
+    index: int
+    name: str
+    low: str
+    median: str
+    high: str
+    equation: str | None
+    causes: tuple[Cause, ...]
+    effects: tuple[tuple[int, str], ...]
+    changes: tuple[tuple[Regime, Effect], ...]
+
+
+def mechanisms(result: FitResult, rows: list[Regime]) -> list[Mechanism]:
+    """Describe the reference mechanism of every variable, and which regimes replace it.
+
+    Parameters
+    ----------
+    result : FitResult
+        What was found.
+    rows : list of Regime
+        From :func:`latentdo.report.content.regimes`.
+    """
+    z = result.model.sample(_DRAWS, 0, np.random.default_rng(0))
+    quartiles = np.quantile(z, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
+    changed: dict[str, list[tuple[Regime, Effect]]] = {name: [] for name in result.columns}
+    for row in rows:
+        for effect in row.effects:
+            changed[effect.name].append((row, effect))
+    adjacency = result.model.topology.adjacency
+    found = []
+    for j, name in enumerate(result.columns):
+        low, median, high = _units(result, j, quartiles[[0, 2, 4], j])
+        found.append(
+            Mechanism(
+                index=j,
+                name=name,
+                low=low,
+                median=median,
+                high=high,
+                equation=_equation(result, j),
+                causes=tuple(_cause(result, int(i), j, quartiles) for i in np.flatnonzero(adjacency[:, j])),
+                effects=tuple((int(k), result.columns[k]) for k in np.flatnonzero(adjacency[j])),
+                changes=tuple(changed[name]),
+            )
+        )
+    return found
+
+
+def _cause(result: FitResult, i: int, j: int, quartiles: Array) -> Cause:
+    points = np.append(np.linspace(quartiles[0, i], quartiles[4, i], _GRID), quartiles[[1, 3], i])
+    setting = np.repeat(quartiles[[2]], _DRAWS_A_POINT, axis=0)
+    drawn = []
+    for point in points:
+        setting[:, i] = point
+        # the same noise at every point: a curve then bends only where the mechanism does
+        values = result.model.draw_variable(setting, j, 0, np.random.default_rng(1))
+        drawn.append(np.quantile(values, (0.1, 0.5, 0.9)))
+    table = np.asarray(drawn)
+    start, end = table[-2, 1], table[-1, 1]
+    spread = max(float(quartiles[3, j] - quartiles[1, j]), 1e-12)
+    inner = np.diff(table[:_GRID, 1])
+    if np.ptp(table[:_GRID, 1]) < 0.02 * spread:
+        verb = "hardly moves it"
+    elif abs(inner.sum()) < 0.8 * np.abs(inner).sum():
+        verb = "bends it"
+    else:
+        verb = "raises it" if inner.sum() > 0 else "lowers it"
+    low, high = _units(result, i, quartiles[[1, 3], i])
+    before, after = _units(result, j, np.array([start, end]))
+    return Cause(
+        index=i,
+        name=result.columns[i],
+        probability=float(result.edge_probabilities[i, j]),
+        verb=verb,
+        low=low,
+        high=high,
+        before=before,
+        after=after,
+        curve=np.column_stack([points[:_GRID], table[:_GRID]]),
+    )
+
+
+def _units(result: FitResult, variable: int, z: Array) -> list[str]:
+    values = result.preprocessor.inverse_column(result.columns[variable], z)
+    return [number(float(value)) for value in values]
+
+
+def _equation(result: FitResult, j: int) -> str | None:
+    """The reference mechanism as one line, where it is linear in the user's units or in their logarithms."""
+    model, prep = result.model, result.preprocessor
+    if not isinstance(model, LinearMixture) or prep.transform == "rank-gaussian":
+        return None
+    coefficients, variance = model.mechanism(j, 0)
+    slopes = coefficients[1:] * prep.scale[j] / prep.scale
+    constant = float(prep.mean[j] + prep.scale[j] * coefficients[0] - slopes @ prep.mean)
+    size = float(np.abs(slopes * prep.mean).sum() + abs(prep.mean[j]) + prep.scale[j])
+    # what rounding leaves is not a constant
+    terms = "" if abs(constant) < 1e-9 * size else number(constant)
+    for i in np.flatnonzero(coefficients[1:]):
+        sign = f" {_MINUS} " if slopes[i] < 0 else " + "
+        terms += f"{sign}{number(abs(float(slopes[i])))} · {_inside(result, int(i))}"
+    terms = terms.removeprefix(" + ").replace(f" {_MINUS} ", _MINUS, 1) if terms.startswith(" ") else terms
+    noise = number(float(prep.scale[j] * np.sqrt(variance)))
+    return f"{_inside(result, j)} = {f'{terms} + ' if terms else ''}noise (standard deviation {noise})"
+
+
+def _inside(result: FitResult, variable: int) -> str:
+    """A variable as it enters the linear equation."""
+    name = " ".join(result.columns[variable].split())
+    name = name if len(name) <= 24 else name[:23] + "…"
+    transform = result.preprocessor.transform
+    return {"none": name, "log": f"log({name})"}.get(transform, f"{transform}({name})")

@@ -1,4 +1,4 @@
-"""One thread: the matrices of these tests are tiny, and threads that wait for each other cost twenty times their work."""
+"""One thread: these matrices are tiny, and threads that wait for each other cost many times their work."""
 
 import pytest
 import torch

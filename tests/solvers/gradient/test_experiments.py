@@ -9,15 +9,6 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize(
-    "extra", [["--variants", "known", "latent"], ["--solver", "gradient", "--variants", "unknown"]]
-)
-def test_paper_linear_smoke(monkeypatch, capsys, extra):
-    monkeypatch.setattr(sys, "argv", ["paper_linear", "--smoke", *extra])
-    runpy.run_path(str(ROOT / "experiments" / "paper_linear.py"), run_name="__main__")
-    assert '"distances"' in capsys.readouterr().out
-
-
 def test_step_benchmark_smoke(monkeypatch, capsys):
     monkeypatch.setattr(
         sys, "argv", ["gradient_step", "--rows", "64", "--repeats", "1", "--threads", "1", "--size", "64"]
@@ -26,10 +17,17 @@ def test_step_benchmark_smoke(monkeypatch, capsys):
     assert "nonlinear perfect" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["gradient_labelled"])
-def test_a_grid_runs_and_resumes(name, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("name", "extra"),
+    [
+        ("gradient_labelled", []),
+        ("paper_linear", ["--variants", "known,latent"]),
+        ("paper_linear", ["--solver", "gradient", "--fractions", "0.5"]),
+    ],
+)
+def test_a_grid_runs_and_resumes(name, extra, tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(ROOT))
-    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--n-jobs", "1", "--store", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--n-jobs", "1", "--store", str(tmp_path), *extra])
     runpy.run_module(f"experiments.{name}", run_name="__main__")
     assert " 0 to run" not in capsys.readouterr().out
     stored = (tmp_path / f"{name}.csv").read_text()

@@ -124,7 +124,7 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path, density):
         solve(dataset, c, die)
     steps = []
     resumed = solve(dataset, c, lambda entry: steps.append(entry["step"]))
-    assert min(steps) > 20  # it did not start again
+    assert steps[0] > 20  # it did not start again
     assert resumed.evidence == whole.evidence
     np.testing.assert_array_equal(resumed.responsibilities, whole.responsibilities)
     assert not list(tmp_path.glob("*.tmp"))

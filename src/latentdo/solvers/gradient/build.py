@@ -123,7 +123,6 @@ def compile_networks(mixture: LatentMixture) -> bool:
 
 
 def make_proposal(
-    mixture: LatentMixture,
     problem: Problem,
     z: Array,
     supervision: Supervision,
@@ -134,17 +133,29 @@ def make_proposal(
     labels = problem.labels
     if problem.warm_labels is not None:
         labels = torch.where(labels == UNKNOWN, problem.warm_labels, labels)
-    d = z.shape[1]
+    allowed, required = edge_constraints(z.shape[1], configuration)
     return propose(
         z,
         labels.cpu().numpy(),
         supervision.targets,
-        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d)),
-        mixture.graph.allowed.cpu().numpy(),
-        mixture.graph.required.cpu().numpy(),
+        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), allowed.shape),
+        allowed,
+        required,
         perfect=configuration.intervention == "perfect",
         rng=rng,
     )
+
+
+def edge_constraints(
+    n_variables: int, configuration: GradientConfiguration
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Edges that may exist, and edges that must, ``[d, d]`` each; loops may not."""
+    c = configuration
+    allowed = ~np.eye(n_variables, dtype=bool)
+    if c.forbidden is not None:
+        allowed &= ~np.asarray(c.forbidden, dtype=bool)
+    required = np.zeros_like(allowed) if c.required is None else np.asarray(c.required, dtype=bool)
+    return allowed, required
 
 
 @torch.no_grad()

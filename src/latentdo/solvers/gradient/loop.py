@@ -92,13 +92,15 @@ class Trainer:
         ]
         return torch.optim.Adam(groups, lr=c.learning_rate, fused=c.device == "cpu")
 
-    def initial_state(self) -> TrainState:
-        """The state before the first step."""
+    def initial_state(self, adjacency: Tensor | None = None) -> TrainState:
+        """The state before the first step; with a DAG to be kept, straight in the phase "fixed"."""
         return TrainState(
             model=copy.deepcopy(self.model.state_dict()),
             optimizer=copy.deepcopy(self.optimizer.state_dict()),
             rng=torch.get_rng_state(),
             lagrangian=self.configuration.lagrangian,
+            phase="relaxed" if adjacency is None else "fixed",
+            adjacency=adjacency,
         )
 
     def restore(self, state: TrainState) -> None:
@@ -180,12 +182,12 @@ class Trainer:
     def _labels(self, state: TrainState) -> Tensor:
         """Known labels, with guesses for the others while the run warms up."""
         warm = self.problem.warm_labels
-        if warm is None or state.phase != "relaxed":
-            return self.problem.labels
         # relaxed edges blur every density; closed-form fits leave regimes to the polish that follows
-        if not self.configuration.closed_form and (
-            state.subproblem or state.phase_step >= self.configuration.first_steps // 2
-        ):
+        if self.configuration.closed_form:
+            warming = state.phase == "relaxed"
+        else:
+            warming = state.step < self.configuration.first_steps // 2
+        if warm is None or not warming:
             return self.problem.labels
         return torch.where(self.problem.labels == UNKNOWN, warm, self.problem.labels)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import prune_edges
 from latentdo.solvers.gradient.finish import Finished, finish
-from latentdo.solvers.gradient.loop import Progress, Trainer
+from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
 from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.score import penalised_score
@@ -104,10 +105,47 @@ def run_restart(
     start: Proposal | None = None,
     progress: Progress | None = None,
 ) -> Restart:
-    """One run from one seed, in a fork of torch's generator; ``start`` is where it starts, if anything is proposed."""
+    """The best run from one seed; ``start`` is where it starts, if anything is proposed.
+
+    Networks can repair a proposal and can spoil it, so they are also trained with its graph held fixed, and the
+    penalised score of the two runs decides.
+    """
     c = configuration
-    train, held = _split(dataset.n_rows, c.train_fraction, np.random.default_rng(c.random_state))
+    train, _ = split(dataset.n_rows, c.train_fraction, c.random_state)
     rng = np.random.default_rng(seed)
+    known = supervision.take(train)
+    here = None if start is None else start.take(train)
+    problem = build_problem(dataset.z[train], known, c, rng, None if here is None else here.labels)
+    networks = c.estimator == "exact" and not c.closed_form
+    if here is None and c.propose and networks:
+        here = make_proposal(problem, dataset.z[train], supervision, c, rng)
+    run = partial(_run, dataset, supervision, c, problem, here, seed, number, start, rng, progress)
+    first = run(keep=False)
+    if first.interrupted or here is None or not (networks and c.propose):
+        return first
+    second = run(keep=True)
+    return max(first, second, key=lambda run: run.score)
+
+
+def _run(
+    dataset: Dataset,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    problem: Problem,
+    proposal: Proposal | None,
+    seed: int,
+    number: int,
+    start: Proposal | None,
+    rng: np.random.Generator,
+    progress: Progress | None,
+    *,
+    keep: bool,
+) -> Restart:
+    """Train in a fork of torch's generator, harden, polish and score; ``keep`` holds the proposal's graph fixed."""
+    c = configuration
+    if keep:
+        c = replace(c, final_steps=c.first_steps + c.final_steps)
+    train, held = split(dataset.n_rows, c.train_fraction, c.random_state)
     known = supervision.take(train)
     z = dataset.z[train]
     with torch.random.fork_rng(devices=[]):
@@ -115,17 +153,16 @@ def run_restart(
         mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
         if c.compile:
             compile_networks(mixture)
-        here = None if start is None else start.take(train)
-        problem = build_problem(z, known, c, rng, None if here is None else here.labels)
-        proposal = here
-        if here is None and c.propose and not c.closed_form and c.estimator == "exact":
-            proposal = make_proposal(mixture, problem, z, supervision, c, rng)
         if proposal is not None:
             start_from(mixture, proposal, c.proposal_strength)
         trainer = Trainer(mixture, problem, c)
-        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}")
-        state, interrupted = _train(trainer, path, _fingerprint(dataset, c, seed, start), progress)
-        reached = _is_acyclic(mixture) or state.violation <= c.tolerance
+        first = trainer.initial_state()
+        if keep and proposal is not None:
+            kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
+            first = trainer.initial_state(kept)
+        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}{'.kept' if keep else ''}")
+        state, interrupted = _train(trainer, first, path, _fingerprint(dataset, c, seed, start), progress)
+        reached = keep or _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
                 state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required)
@@ -134,7 +171,7 @@ def run_restart(
         mixture.cpu().eval()
         finished = finish(mixture, adjacency, z, known, c.min_share)
         if c.closed_form and c.prune:
-            finished = _polish(finished, mixture, z, known, here, c, rng)
+            finished = _polish(finished, mixture, z, known, proposal, c, rng)
     if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
         own = finished.own_labels(supervision.labels[held])
         pruned = prune_edges(finished.model, dataset.z[held], own, len(train), c)
@@ -165,7 +202,8 @@ def _polish(
     perfect = c.intervention == "perfect"
     d = z.shape[1]
     starts = [finished]
-    if proposal is not None and proposal.labels is not None:
+    fits = proposal is not None and len(proposal.targets) <= supervision.n_regimes
+    if fits and proposal is not None and proposal.labels is not None:
         everything = np.arange(len(proposal.targets))
         shares = np.eye(len(everything))[proposal.labels]
         model = fit_linear(moments_of(z, shares), proposal.adjacency, proposal.targets, perfect=perfect)
@@ -199,9 +237,9 @@ def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]
     return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))
 
 
-def _split(n: int, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split(n: int, fraction: float, random_state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Training rows in random order, and held-out rows (the training rows again if none are left)."""
-    order = rng.permutation(n)
+    order = np.random.default_rng(random_state).permutation(n)
     size = max(1, round(fraction * n))
     return order[:size], order[size:] if size < n else order
 
@@ -219,11 +257,11 @@ def _fingerprint(
 
 
 def _train(
-    trainer: Trainer, path: Path | None, fingerprint: str, progress: Progress | None
+    trainer: Trainer, first: TrainState, path: Path | None, fingerprint: str, progress: Progress | None
 ) -> tuple[TrainState, bool]:
     """Run to the end, writing a checkpoint now and then and at an interruption."""
     if path is None:
-        return trainer.run(trainer.initial_state(), progress)
+        return trainer.run(first, progress)
     last = time.monotonic()
 
     def after(state: TrainState) -> None:
@@ -232,7 +270,7 @@ def _train(
             checkpoint.save(path, state, fingerprint)
             last = time.monotonic()
 
-    state = checkpoint.load(path, fingerprint) or trainer.initial_state()
+    state = checkpoint.load(path, fingerprint) or first
     state, interrupted = trainer.run(state, progress, after)
     if interrupted:
         checkpoint.save(path, state, fingerprint)

@@ -20,7 +20,7 @@ from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
-from latentdo.solvers.gradient.build import check_device
+from latentdo.solvers.gradient.build import check_device, edge_constraints
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.edges import edge_probabilities, without_edge
 from latentdo.solvers.gradient.finish import Finished, labelled_responsibilities
@@ -165,10 +165,8 @@ def _show(
     c, model = configuration, finished.model
     labels = finished.own_labels(supervision.labels)
     d = dataset.n_variables
-    off = ~np.eye(d, dtype=bool)
-    required = np.zeros((d, d), dtype=bool) if c.required is None else np.asarray(c.required, dtype=bool)
+    allowed, required = edge_constraints(d, c)
     if c.closed_form and c.prune and isinstance(model, LinearMixture):
-        allowed = off if c.forbidden is None else off & ~np.asarray(c.forbidden, dtype=bool)
         prior = np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d))
         known = supervision.targets[finished.kept]
         perfect = c.intervention == "perfect"

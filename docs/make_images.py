@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from latentdo import LatentInterventionDAG, plots, simulate
@@ -30,10 +32,49 @@ def overview() -> Figure:
     return figure
 
 
+def paper() -> Figure:
+    """The paper's figure of simulated pairs: one row a mechanism, one column a kind of intervention."""
+    figure = Figure(figsize=(10, 9), layout="constrained")
+    panels = figure.subplots(3, 3)
+    for row, mechanism in zip(panels, ("linear", "nonlinear", "nonadditive"), strict=True):
+        for ax, intervention in zip(row, ("atomic", "stochastic", "imperfect"), strict=True):
+            plots.paper_scatter(mechanism, intervention, ax, random_state=3)
+            ax.set_title(f"{mechanism}, {intervention}", fontsize=10)
+            ax.get_legend().remove()
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def gallery() -> Figure:
+    """What else ``latentdo.plots`` draws, from one small fit, and the calibration of stored experiments."""
+    data = simulate(
+        n_variables=5, edges_per_node=1.2, n_samples=900, preset="dcdi", separation=4, random_state=2
+    )
+    result = LatentInterventionDAG(max_regimes=8, random_state=0).fit(data.X).result_
+    stored = pd.read_csv(Path(__file__).parents[1] / "experiments/results/calibration.csv")
+    truth = np.concatenate([np.array(list(text[1:]), dtype=float) for text in stored["truth"]])
+    forecast = np.concatenate([np.array(text.split(), dtype=float) for text in stored["probabilities"]])
+    figure = Figure(figsize=(12, 7.4), layout="constrained")
+    (a, b, c), (d, e, f) = figure.subplots(2, 3)
+    for ax, draw, title in (
+        (a, plots.graph, "graph"),
+        (b, plots.regimes, "regimes"),
+        (c, plots.responsibilities, "responsibilities"),
+        (d, plots.effects, "effects"),
+        (e, plots.evidence, "evidence"),
+    ):
+        draw(result, ax)
+        ax.set_title(title)
+    plots.calibration(truth, forecast, f)
+    f.set_title(f"calibration ({f.get_title()})", fontsize=10)
+    return figure
+
+
 def main() -> None:
     """Write every picture; the same versions give the same bytes."""
     IMAGES.mkdir(exist_ok=True)
-    overview().savefig(IMAGES / "overview.png", dpi=110, metadata={"Software": None})
+    for draw in (overview, paper, gallery):
+        draw().savefig(IMAGES / f"{draw.__name__}.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

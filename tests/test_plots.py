@@ -18,6 +18,11 @@ DRAWINGS = {
         case.result, case.X, case.result.columns[0], case.result.columns[1], ax
     ),
     "evidence": lambda case, ax=None: plots.evidence(case.result, ax),
+    "effects": lambda case, ax=None: plots.effects(case.result, ax),
+    "calibration": lambda case, ax=None: plots.calibration(
+        case.result.adjacency, case.result.edge_probabilities, ax
+    ),
+    "paper_scatter": lambda case, ax=None: plots.paper_scatter(ax=ax),
 }
 
 
@@ -110,3 +115,51 @@ def test_no_history_says_so(make_result):
 def test_the_paper_scale_under_a_log_transform(make_result):
     logged = make_result(n_samples=80, transform="log")
     assert DRAWINGS["pair"](logged).get_xscale() == "log"
+
+
+def test_effects_show_every_target_in_the_users_units(case):
+    ax = plots.effects(case.result)
+    targets = case.result.model.topology.targets
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        f"{k}: {case.result.columns[j]}" for k, j in np.argwhere(targets)
+    ]
+    quartiles = plots.regime_quartiles(case.result)
+    for note, (k, j) in zip(ax.texts, np.argwhere(targets), strict=True):
+        before, after = (float(part) for part in note.get_text().split(" → "))
+        assert before == pytest.approx(quartiles[0, 1, j], rel=0.01)
+        assert after == pytest.approx(quartiles[k, 1, j], rel=0.01)
+    assert len(plots.effects(case.result, most=2).get_yticklabels()) == 2
+
+
+def test_no_targets_says_so(make_result):
+    ax = plots.effects(make_result(n_samples=60, n_regimes=1).result)
+    assert "no regime has a target" in ax.texts[0].get_text()
+
+
+def test_calibration_shows_the_bins_of_the_metric():
+    from latentdo import metrics
+
+    rng = np.random.default_rng(0)
+    forecast = rng.uniform(size=4000)
+    truth = (rng.uniform(size=4000) < forecast).astype(int)
+    ax = plots.calibration(truth, forecast, bins=5)
+    dots = ax.collections[-1].get_offsets()
+    table = metrics.reliability(truth, forecast, bins=5)
+    np.testing.assert_allclose(dots, np.column_stack([table.forecast, table.observed]))
+    low, high = (
+        np.array([segment[end, 1] for segment in ax.collections[0].get_segments()]) for end in (0, 1)
+    )
+    assert (low < dots[:, 0]).all()
+    assert (dots[:, 0] < high).all()
+    assert "every forecast" in plots.calibration([0, 1], [0.0, 1.0]).texts[0].get_text()
+
+
+@pytest.mark.parametrize("mechanism", ["linear", "nonlinear", "nonadditive"])
+@pytest.mark.parametrize("intervention", ["atomic", "stochastic", "imperfect"])
+def test_the_nine_panels_of_the_paper(mechanism, intervention):
+    ax = plots.paper_scatter(mechanism, intervention, n_samples=300)
+    observational, on_effect, on_cause = (group.get_offsets() for group in ax.collections)
+    assert len(observational) + len(on_effect) + len(on_cause) == 300
+    if intervention == "atomic":
+        assert np.ptp(on_cause[:, 0]) == pytest.approx(0.0, abs=1e-9)
+        assert np.ptp(on_effect[:, 1]) == pytest.approx(0.0, abs=1e-9)

@@ -1,6 +1,7 @@
 """Figures of a fitted result, with matplotlib.
 
-Every function takes a :class:`~latentdo.result.FitResult` (or a fitted estimator) and returns an ``Axes``. Without
+Every function returns an ``Axes``; all but :func:`calibration` and :func:`paper_scatter`, which need a known truth,
+take a :class:`~latentdo.result.FitResult` (or a fitted estimator). Without
 ``ax`` it draws on a figure of its own that matplotlib's global state does not know: save it with
 ``ax.figure.savefig(...)``, or let a notebook show ``ax.figure``. Colours are those of Okabe and Ito, which
 colour-blind readers can tell apart; beyond seven interventions the markers change too.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,17 @@ from latentdo.result import FitResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PALETTE", "evidence", "graph", "pair", "regimes", "responsibilities"]
+__all__ = [
+    "PALETTE",
+    "calibration",
+    "effects",
+    "evidence",
+    "graph",
+    "pair",
+    "paper_scatter",
+    "regimes",
+    "responsibilities",
+]
 
 PALETTE: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5FA8")
 """Colours of the interventions, in turn; the reference regime is grey."""
@@ -168,6 +179,55 @@ def responsibilities(result: Any, ax: Axes | None = None, *, max_rows: int = 200
     return ax
 
 
+def effects(result: Any, ax: Axes | None = None, *, most: int = 40) -> Axes:
+    """Show what each regime did to each of its targets: the middle half and the median, against the reference.
+
+    Positions are in standard units, so that all variables share an axis: 0 is the reference's median, and the grey
+    band its middle half. Numbers on the right are the medians before and after, in the user's units.
+
+    Parameters
+    ----------
+    result : FitResult or fitted estimator
+        What to draw.
+    ax : Axes, optional
+        Where to draw.
+    most : int
+        Of more targets than this, the most probable ones are shown.
+    """
+    result = _result(result)
+    quartiles = regime_quartiles(result)
+    pairs = np.argwhere(result.model.topology.targets)
+    sure = np.argsort([-result.target_probabilities[k, j] for k, j in pairs], kind="stable")[:most]
+    pairs = pairs[np.sort(sure)]
+    ax = ax or _axes(6.4, np.clip(1.2 + 0.3 * len(pairs), 2, 14))
+    labels = []
+    for row, (k, j) in enumerate(pairs):
+        name = result.columns[j]
+        z = result.preprocessor.forward_column(name, quartiles[[0, k], :, j].ravel()).reshape(2, 3)
+        unit = max(float(z[0, 2] - z[0, 0]) / 1.349, 1e-12)  # of a normal distribution, this is its deviation
+        z = (z - z[0, 1]) / unit
+        colour = regime_colour(int(k))
+        ax.plot(z[0, [0, 2]], [row, row], color="#C9C9C9", linewidth=9, solid_capstyle="butt", zorder=1)
+        ax.plot(z[1, [0, 2]], [row, row], color=colour, linewidth=3, zorder=2)
+        ax.plot(z[1, 1], row, "o", color=colour, markersize=6, zorder=3)
+        before, after = quartiles[0, 1, j], quartiles[k, 1, j]
+        ax.annotate(
+            f"{before:.3g} → {after:.3g}",
+            (1.01, row),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=8,
+        )
+        labels.append(_literal(f"{shorten(result.regime_names[k], 20)}: {shorten(name)}"))
+    if not len(pairs):
+        ax.text(0.5, 0.5, "no regime has a target", ha="center", va="center", transform=ax.transAxes)
+    ax.axvline(0.0, color=_INK, linewidth=0.6, zorder=0)
+    ax.set_yticks(range(len(pairs)), labels, fontsize=8)
+    ax.set_ylim(max(len(pairs), 1) - 0.5, -0.5)
+    ax.set_xlabel("shift, in standard deviations of the reference")
+    return ax
+
+
 def pair(
     result: Any,
     X: pd.DataFrame | NDArray[Any],
@@ -254,11 +314,128 @@ def evidence(result: Any, ax: Axes | None = None) -> Axes:
             label="best so far",
         )
         ax.legend(fontsize=8, frameon=False, loc="lower right")
+        ax.ticklabel_format(axis="y", useOffset=False, style="plain")
+        if np.ptp(values) < 1.0:  # less than a nat says nothing, and should not look like a climb
+            ax.set_ylim(values.max() - 1.0, values.max() + 1.0)
     else:
         ax.text(0.5, 0.5, "no history was recorded", ha="center", va="center", transform=ax.transAxes)
     ax.set_xlabel("seconds")
     ax.set_ylabel("evidence (nats)")
     return ax
+
+
+def calibration(true: Any, probabilities: Any, ax: Axes | None = None, *, bins: int = 9) -> Axes:
+    """Show whether probabilities keep their word: how often what was forecast with 70 % is true.
+
+    Bars are 95 % intervals (Wilson's) of the observed share; the larger a dot, the more forecasts it stands for. Edges
+    that are plainly absent or present do not count, see :func:`latentdo.metrics.reliability`.
+
+    Parameters
+    ----------
+    true : array or DataFrame of 0/1
+        The truth, for example the adjacency of a simulation; or outcomes of many tables in one row.
+    probabilities : array or DataFrame
+        The forecasts, for example ``edge_probabilities_``, in the same shape.
+    ax : Axes, optional
+        Where to draw.
+    bins : int
+        Number of bins between 5 % and 95 %.
+    """
+    from latentdo.metrics import reliability
+
+    table = reliability(true, probabilities, bins=bins)
+    ax = ax or _axes(4.4, 4.2)
+    ax.plot([0, 1], [0, 1], color=REFERENCE_COLOUR, linewidth=1, linestyle="--", label="perfect")
+    frame = table.to_frame()
+    frame = frame[frame["count"] > 0]
+    if len(frame):
+        n, share = frame["count"].to_numpy(), frame["observed"].to_numpy()
+        z = 1.96
+        centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        ax.vlines(frame["forecast"], centre - half, centre + half, color=PALETTE[0], linewidth=1.2, alpha=0.7)
+        ax.scatter(
+            frame["forecast"], share, s=20 + 120 * n / n.max(), color=PALETTE[0], zorder=3, label="observed"
+        )
+        error = f"{table.expected_calibration_error:.3f}"
+        ax.set_title(f"{n.sum()} forecasts, calibration error {error}", fontsize=10)
+        ax.legend(fontsize=8, frameon=False, loc="upper left")
+    else:
+        ax.text(0.5, 0.5, "every forecast is below 5 % or above 95 %", ha="center", va="center", fontsize=9)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_xlabel("forecast probability")
+    ax.set_ylabel("share that is true")
+    return ax
+
+
+def paper_scatter(
+    mechanism: Literal["linear", "nonlinear", "nonadditive"] = "linear",
+    intervention: Literal["atomic", "stochastic", "imperfect"] = "stochastic",
+    ax: Axes | None = None,
+    *,
+    n_samples: int = 999,
+    random_state: Any = 0,
+) -> Axes:
+    """One panel of the paper's figure of simulated pairs (its appendix E): cause across, effect up.
+
+    The nine panels are its three mechanisms times three kinds of intervention; colours are vermilion, green and blue,
+    as there, in hues that colour-blind readers can tell apart.
+
+    Parameters
+    ----------
+    mechanism, intervention, n_samples, random_state
+        See :func:`latentdo.simulate`.
+    ax : Axes, optional
+        Where to draw.
+    """
+    from latentdo.scm import simulate
+
+    data = simulate(
+        preset="paper-pairs",
+        edge_probability=1.0,
+        mechanism=mechanism,
+        intervention=intervention,
+        n_samples=n_samples,
+        random_state=random_state,
+    )
+    i, j = np.argwhere(data.adjacency.to_numpy())[0]
+    cause, effect = data.X.columns[i], data.X.columns[j]
+    ax = ax or _axes(4.2, 3.6)
+    looks = (
+        ("observational", None, PALETTE[1], "o"),
+        ("intervention on the effect", effect, PALETTE[2], "s"),
+        ("intervention on the cause", cause, PALETTE[0], "^"),
+    )
+    for label, hit, colour, marker in looks:
+        rows = data.regimes == (0 if hit is None else int(np.flatnonzero(data.targets[hit])[0]))
+        ax.scatter(
+            data.X.loc[rows, cause],
+            data.X.loc[rows, effect],
+            s=9,
+            alpha=0.6,
+            linewidths=0,
+            color=colour,
+            marker=marker,
+            label=label,
+        )
+    ax.set_xlabel(f"cause ({cause})")
+    ax.set_ylabel(f"effect ({effect})")
+    ax.legend(fontsize=7, frameon=False)
+    return ax
+
+
+def regime_quartiles(result: FitResult, n_draws: int = 4000) -> NDArray[np.float64]:
+    """Quartiles of every variable in every regime, drawn from the fitted model, in the user's units.
+
+    Returns
+    -------
+    ndarray [n_regimes, 3, d]
+        Lower quartile, median, upper quartile.
+    """
+    rng = np.random.default_rng(0)
+    drawn = (result.model.sample(n_draws, k, rng) for k in range(result.n_regimes))
+    return np.asarray([np.quantile(result.preprocessor.inverse(z), (0.25, 0.5, 0.75), axis=0) for z in drawn])
 
 
 def history_curve(result: FitResult, quantity: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

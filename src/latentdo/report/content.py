@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
+from latentdo.plots import regime_quartiles
 from latentdo.result import FitResult
 
 __all__ = [
@@ -44,7 +45,6 @@ CITATION: Final = (
     "Latent Interventions. First Conference on Causal Learning and Reasoning (CLeaR), 2022. arXiv:2203.02336."
 )
 
-_DRAWS = 4000
 _MOST_ROWS = 20_000
 _MOST_SUPPORTED = 60
 _MINUS, _TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
@@ -175,7 +175,7 @@ def regimes(result: FitResult) -> list[Regime]:
     """The regimes with their sizes, targets and effects; the reference first."""
     best, topology = result.regimes, result.model.topology
     counts = np.bincount(best, minlength=result.n_regimes)
-    draws = _medians(result)
+    draws = regime_quartiles(result)
     rows = []
     for k in range(result.n_regimes):
         own = result.responsibilities[best == k, k]
@@ -190,18 +190,6 @@ def regimes(result: FitResult) -> list[Regime]:
             )
         )
     return rows
-
-
-def _medians(result: FitResult) -> Array:
-    """Quartiles of every variable in every regime, drawn from the fitted model, ``[n_regimes, 3, d]``."""
-    rng = np.random.default_rng(0)
-    quartiles = [
-        np.quantile(
-            result.preprocessor.inverse(result.model.sample(_DRAWS, k, rng)), (0.25, 0.5, 0.75), axis=0
-        )
-        for k in range(result.n_regimes)
-    ]
-    return np.asarray(quartiles)
 
 
 def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:

@@ -151,7 +151,10 @@ def evidence_chart(seconds: Array, values: Array) -> Markup:
     best = np.maximum.accumulate(values)
     # the first steps are often so bad that nothing else would be seen
     low, high = float(np.quantile(values, 0.1)), float(values.max())
-    low, high = (low - 0.06 * (high - low), high + 0.06 * (high - low)) if high > low else (low - 1, high + 1)
+    # less than a nat says nothing, and should not look like a climb
+    low, high = (
+        (low - 0.06 * (high - low), high + 0.06 * (high - low)) if high > low + 1 else (high - 1, high + 1)
+    )
     steps = [(float(seconds[0]), float(best[0]))]
     for s, v in zip(seconds[1:], best[1:], strict=True):
         steps += [(float(s), steps[-1][1]), (float(s), float(v))]

@@ -1,9 +1,9 @@
 """The published algorithm on the published linear data: Table 1, stochastic interventions, e = 1, all four columns.
 
 ``python -m experiments.paper_linear`` prints Hamming distances beside the paper's. As in the paper, xi and gamma are
-chosen for every graph by the log-density of held-out rows, from ``--edge-log-odds`` and ``--target-log-odds``; cells are
-stored as they finish, so the grid can grow. ``--fractions 0,0.2,0.4,0.6,0.8,1`` runs the semi-supervised curve of appendix
-G instead (its own values are ``--edge-log-odds=-0.1 --target-log-odds=-0.01``).
+chosen for every graph by the log-density of held-out rows, from ``--edge-log-odds`` and ``--target-log-odds``; cells
+are stored as they finish, so the grid can grow. ``--fractions 0,0.2,0.4,0.6,0.8,1`` runs the semi-supervised curve of
+appendix G instead (its own values are ``--edge-log-odds=-0.1 --target-log-odds=-0.01``).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration
 from latentdo.solvers.gradient.loop import Trainer
 from latentdo.solvers.gradient.polish import fit_linear, moments_of
 from latentdo.solvers.gradient.score import penalised_score
-from latentdo.solvers.gradient.starts import propose_by_search
+from latentdo.solvers.gradient.starts import search_regimes
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -142,6 +142,18 @@ def test_interruption_returns_the_best_so_far():
     result = solve(dataset, QUICK, stop)
     assert result.status == "interrupted"
     check(result, dataset)
+
+
+def test_interruption_while_regimes_are_searched_returns_what_there_is(monkeypatch):
+    dataset = data()
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("latentdo.solvers.search.solve._from_start", stop)
+    result = solve(dataset, QUICK)
+    assert result.status == "interrupted"
+    assert is_dag(result.model.topology.adjacency)
 
 
 def test_breakdown_backs_off_and_then_says_what_to_try(monkeypatch):
@@ -320,7 +332,7 @@ def test_the_graph_never_contradicts_its_probabilities(variant, density):
 
 def test_a_latent_fit_never_ends_below_its_start():
     dataset = data("latent", n=400, seed=2)
-    start = propose_by_search(dataset, QUICK)
+    start = Proposal.from_result(search_regimes(dataset, QUICK))
     moments = moments_of(dataset.z, np.eye(len(start.targets))[start.labels])
     model = fit_linear(moments, start.adjacency, start.targets, perfect=True)
     unknown = np.full(dataset.n_rows, -1)

@@ -30,7 +30,7 @@ from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.settle import settle
-from latentdo.solvers.gradient.starts import propose_by_search
+from latentdo.solvers.gradient.starts import search_regimes
 
 ROWS_A_REGIME = 10
 """Rows a regime and variable below which the published algorithm is known to return noise."""
@@ -69,7 +69,12 @@ def solve(
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
     if start is None and hidden and c.propose and c.estimator == "exact":
-        start = propose_by_search(dataset, c)
+        found = search_regimes(dataset, c)
+        if found.status == "interrupted":
+            return replace(
+                found, message="Stopped by the user: this is what the search for regimes had found so far."
+            )
+        start = Proposal.from_result(found)
     if start is not None and hidden:
         supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
     seeds = np.random.SeedSequence(c.random_state).generate_state(c.n_init)
@@ -83,7 +88,13 @@ def solve(
                 if restarts[-1].interrupted:
                     break
     else:
-        restarts = Parallel(n_jobs=c.n_jobs)(delayed(run_in_worker)(*job) for job in jobs)
+        runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(*job) for job in jobs)
+        try:
+            restarts.extend(runs)
+        except KeyboardInterrupt:
+            if not restarts:
+                raise
+            restarts[-1] = replace(restarts[-1], interrupted=True)
     best = choose(restarts, by_score=hidden or c.closed_form)
     result = _assemble(dataset, supervision, c, best, restarts, warnings)
     result = replace(result, seconds=time.perf_counter() - started)

@@ -11,15 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentdo.data import Dataset
+from latentdo.result import FitResult
 from latentdo.solvers.gradient.configuration import GradientConfiguration
-from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as search
 
 Array = NDArray[np.float64]
 
 
-def propose_by_search(dataset: Dataset, configuration: GradientConfiguration) -> Proposal:
+def search_regimes(dataset: Dataset, configuration: GradientConfiguration) -> FitResult:
     """Regimes, graph and targets that structural search finds under linear mechanisms.
 
     Its penalties, merges and the check against a single regime decide how many regimes there are.
@@ -33,7 +33,7 @@ def propose_by_search(dataset: Dataset, configuration: GradientConfiguration) ->
         return [(names[i], names[j]) for i, j in np.argwhere(matrix) if i != j]
 
     own_prior = isinstance(c.edge_log_odds, np.ndarray) or c.edge_log_odds != 0.0
-    result = search(
+    return search(
         dataset,
         SearchConfiguration(
             intervention=c.intervention,
@@ -45,7 +45,6 @@ def propose_by_search(dataset: Dataset, configuration: GradientConfiguration) ->
             n_jobs=c.n_jobs,
         ),
     )
-    return Proposal.from_result(result)
 
 
 def cluster_rows(

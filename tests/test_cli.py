@@ -191,7 +191,7 @@ def test_messages_speak_of_flags(message, words):
 def test_every_flag_that_messages_name_exists(capsys):
     from latentdo.cli.wording import _FLAGS
 
-    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate"))
+    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate", "tune"))
     assert [flag for flag in (*_FLAGS.values(), "--no-header") if flag not in text] == []
 
 

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from latentdo.estimator import LatentInterventionDAG
     from latentdo.readers import read_table
     from latentdo.scm import simulate
+    from latentdo.tuning import TunedDAG
 
-__all__ = ["LatentInterventionDAG", "load_sachs", "metrics", "plots", "read_table", "simulate"]
+__all__ = ["LatentInterventionDAG", "TunedDAG", "load_sachs", "metrics", "plots", "read_table", "simulate"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "LatentInterventionDAG": "latentdo.estimator",
+    "TunedDAG": "latentdo.tuning",
     "load_sachs": "latentdo.datasets",
     "read_table": "latentdo.readers",
     "simulate": "latentdo.scm",

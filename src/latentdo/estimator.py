@@ -75,6 +75,10 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Which label is observational, where regimes are given; None if there is none.
     transform : {"none", "log", "log1p", "rank-gaussian"}
         Applied to every column before standardising. Read it back with ``get_params()["transform"]``.
+    concentration : float, optional
+        Concentration (alpha) of the Dirichlet process over regimes; None for the default. Gradient solvers only.
+    learning_rate : float, optional
+        Learning rate of the gradient solvers; None for the default.
     missing : {"error", "drop"}
         What to do about rows with missing values.
     n_init : int
@@ -132,6 +136,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         edge_prior: float | ArrayLike | None = None,
         *,
         target_prior: float | None = None,
+        concentration: float | None = None,
+        learning_rate: float | None = None,
         forbidden: Sequence[tuple[str, str]] | None = None,
         required: Sequence[tuple[str, str]] | None = None,
         tiers: Sequence[Sequence[str]] | None = None,
@@ -151,6 +157,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.max_regimes = max_regimes
         self.edge_prior = edge_prior
         self.target_prior = target_prior
+        self.concentration = concentration
+        self.learning_rate = learning_rate
         self.forbidden = forbidden
         self.required = required
         self.tiers = tiers
@@ -351,6 +359,11 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
 
+        for name in ("concentration", "learning_rate"):
+            value = getattr(self, name)
+            if value is not None and not (np.isreal(value) and 0.0 < value < np.inf):
+                raise ValueError(f"{name}={value!r} must be a positive number, or None for the default")
+
     def _request(self, n_variables: int) -> Request:
         edge_prior = None
         if self.edge_prior is not None:
@@ -368,6 +381,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             max_regimes=int(self.max_regimes),
             edge_prior=edge_prior,
             target_prior=self.target_prior,
+            concentration=self.concentration,
+            learning_rate=self.learning_rate,
             forbidden=self.forbidden,
             required=self.required,
             tiers=self.tiers,

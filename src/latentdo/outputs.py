@@ -21,7 +21,7 @@ from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
 from latentdo.result import FitResult
 
-__all__ = ["FILES", "fresh_folder", "json_text", "write_outputs"]
+__all__ = ["FILES", "OPTIONAL_FILES", "fresh_folder", "json_text", "write_outputs"]
 
 FILES: Final = (
     "result.json",
@@ -35,12 +35,20 @@ FILES: Final = (
 )
 """Everything :func:`write_outputs` writes."""
 
+OPTIONAL_FILES: Final = ("trials.csv",)
+"""Tables that some commands add."""
+
 _CLUTTER = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_outputs(
-    result: FitResult, directory: str | Path, overwrite: bool = False, *, X: pd.DataFrame | None = None
+    result: FitResult,
+    directory: str | Path,
+    overwrite: bool = False,
+    *,
+    X: pd.DataFrame | None = None,
+    tables: Mapping[str, pd.DataFrame] | None = None,
 ) -> Path:
     """Write everything about a fit into a folder, all or nothing.
 
@@ -59,6 +67,8 @@ def write_outputs(
     X : DataFrame [n, d], optional
         The rows that were fitted; adds scatter plots to the report, and its index numbers the rows of
         ``regimes.csv`` (rows that were dropped on reading leave gaps there).
+    tables : dict from file name to DataFrame, optional
+        Further tables; names are some of :data:`OPTIONAL_FILES`.
 
     Returns
     -------
@@ -70,7 +80,8 @@ def write_outputs(
     FileExistsError
         If the folder exists and may not be replaced.
     """
-    with fresh_folder(directory, FILES, overwrite=overwrite, marker="result.json") as folder:
+    known = (*FILES, *OPTIONAL_FILES)
+    with fresh_folder(directory, known, overwrite=overwrite, marker="result.json") as folder:
         content = {"program": "latentdo", "format": 1, "versions": installed_versions(), **result.summary()}
         (folder / "result.json").write_text(json_text(content), encoding="utf-8")
         _csv(result.adjacency.rename_axis("cause"), folder / "adjacency.csv")
@@ -78,6 +89,8 @@ def write_outputs(
         _csv(result.targets.rename_axis("regime"), folder / "targets.csv")
         regimes = result.regime_table()
         _csv(regimes if X is None else regimes.assign(row=X.index), folder / "regimes.csv", index=False)
+        for name, table in (tables or {}).items():
+            _csv(table, folder / name, index=table.index.name is not None)
         save_result(result, folder / "model.safetensors")
         (folder / "graph.graphml").write_text(_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
@@ -134,7 +147,11 @@ def fresh_folder(
 def check_folder(directory: str | Path, *, overwrite: bool) -> None:
     """Refuse early, before a long fit, what :func:`write_outputs` would refuse after it."""
     _check_replaceable(
-        Path(directory).resolve(), Path(directory), FILES, overwrite=overwrite, marker="result.json"
+        Path(directory).resolve(),
+        Path(directory),
+        (*FILES, *OPTIONAL_FILES),
+        overwrite=overwrite,
+        marker="result.json",
     )
 
 

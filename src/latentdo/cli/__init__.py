@@ -92,31 +92,113 @@ def fit(
         Print the result as JSON on standard output.
     """
     from latentdo.outputs import check_folder, write_outputs
-    from latentdo.readers import read_table
 
     check_folder(out, overwrite=overwrite)
-    arguments = model.given()
-    known: dict[str, Any] = {}
-    if regime_column is None:
-        if observational is not None or targets is not None:
-            raise ValueError(
-                "--observational and --targets need --regime-column, which names the conditions."
-            )
-        X = read_table(data, **read.arguments())
-    else:
-        X, known["regimes"] = read_table(data, regime_column, **read.arguments())
-        labels = {str(label): label for label in known["regimes"].dropna().unique()}
-        if observational is not None:
-            arguments["observational"] = find_label(observational, labels, "--observational")
-        elif "0" in labels:  # the estimator's default, whatever its type in this file
-            arguments["observational"] = labels["0"]
-        if targets is not None:
-            known["targets"] = read_targets(targets, labels)
+    X, arguments, known = _inputs(data, read, model, regime_column, observational, targets)
     result = _fit(X, arguments, known)
     folder = write_outputs(result, out, overwrite, X=X)
     if json:
         print_json({**result.summary(), "out": str(folder)})
         return
+    print_result(result)
+    say(f"\nOpen {folder / 'report.html'} in a browser.")
+
+
+@app.command
+def tune(
+    data: Path,
+    /,
+    *,
+    out: Path,
+    n_trials: int = 20,
+    storage: str | None = None,
+    study_name: str = "latentdo",
+    validation_fraction: float = 0.2,
+    timeout: float | None = None,
+    regime_column: str | None = None,
+    observational: str | None = None,
+    targets: Path | None = None,
+    overwrite: Flag = False,
+    json: Flag = False,
+    read: ReadOptions = ReadOptions(),  # noqa: B008
+    model: EstimatorOptions = EstimatorOptions(),  # noqa: B008
+) -> None:
+    """Choose priors and rates by the likelihood of held-out rows, then fit all rows; needs the extra `tune`.
+
+    Varied are the priors of edges and targets and, with --solver gradient or paper, the concentration and the learning
+    rate. Among trials within one standard error of the best, the one with the fewest edges and targets is chosen.
+
+    Parameters
+    ----------
+    data
+        Table as for `latentdo fit`.
+    out
+        Folder for the results of the chosen fit, and for trials.csv.
+    n_trials
+        Number of fits, those already in the storage included.
+    storage
+        File (SQLite) that keeps the trials, so that the same command goes on after an interruption; or a storage URL
+        of Optuna, which several machines may share.
+    study_name
+        Name of the study in the storage.
+    validation_fraction
+        Share of the rows that are held out.
+    timeout
+        Start no further trial after so many seconds.
+    regime_column
+        Column with the condition of each row, where it is known; empty cells are unknown.
+    observational
+        Which condition is the one without an intervention.
+    targets
+        CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+    overwrite
+        Replace a folder of earlier results.
+    json
+        Print the result, the chosen values and all trials as JSON on standard output.
+    """
+    from latentdo.estimator import LatentInterventionDAG
+    from latentdo.outputs import check_folder, write_outputs
+    from latentdo.tuning import TunedDAG
+
+    check_folder(out, overwrite=overwrite)
+    X, arguments, known = _inputs(data, read, model, regime_column, observational, targets)
+    tuned = TunedDAG(
+        LatentInterventionDAG(**arguments),
+        n_trials,
+        storage=storage,
+        study_name=study_name,
+        validation_fraction=validation_fraction,
+        timeout=timeout,
+        random_state=arguments.get("random_state", 0),
+    )
+    try:
+        with progress(f"Tuning on {len(X)} rows of {X.shape[1]} variables") as step:
+            tuned.fit(X, **known, progress=step)
+    except KeyboardInterrupt:
+        if storage is not None:
+            complain(f"The finished trials are kept in {storage}: the same command goes on from there.")
+        raise
+    result = tuned.best_estimator_.result_
+    trials = tuned.trials_
+    folder = write_outputs(result, out, overwrite, X=X, tables={"trials.csv": trials})
+    if json:
+        chosen = {"chosen": tuned.best_params_, "held_out": tuned.best_score_}
+        print_json({**result.summary(), **chosen, "trials": trials.to_dict("records"), "out": str(folder)})
+        return
+    say(f"{len(trials)} trials, the best held-out log-likelihood (nats a row) first")
+    shown = trials.sort_values("held_out", ascending=False, kind="stable").head(10)
+    print_table(
+        [
+            {
+                **{name: f"{row[name]:.3g}" for name in tuned.best_params_},
+                "held out": f"{row['held_out']:.4f}",
+                **{name: int(row[name]) for name in ("edges", "targets", "regimes")},
+                "": "chosen" if row["chosen"] else "as good" if row["within_one_error"] else "",
+            }
+            for row in shown.to_dict("records")
+        ]
+    )
+    say("Chosen: " + ", ".join(f"{name} {value:.3g}" for name, value in tuned.best_params_.items()) + "\n")
     print_result(result)
     say(f"\nOpen {folder / 'report.html'} in a browser.")
 
@@ -349,6 +431,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
         return 1
     return 0
+
+
+def _inputs(
+    data: Path,
+    read: ReadOptions,
+    model: EstimatorOptions,
+    regime_column: str | None,
+    observational: str | None,
+    targets: Path | None,
+) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
+    """The table, the arguments of the estimator, and what is known: the arguments of ``fit``."""
+    from latentdo.readers import read_table
+
+    arguments = model.given()
+    known: dict[str, Any] = {}
+    if regime_column is None:
+        if observational is not None or targets is not None:
+            raise ValueError(
+                "--observational and --targets need --regime-column, which names the conditions."
+            )
+        return read_table(data, **read.arguments()), arguments, known
+    X, known["regimes"] = read_table(data, regime_column, **read.arguments())
+    labels = {str(label): label for label in known["regimes"].dropna().unique()}
+    if observational is not None:
+        arguments["observational"] = find_label(observational, labels, "--observational")
+    elif "0" in labels:  # the estimator's default, whatever its type in this file
+        arguments["observational"] = labels["0"]
+    if targets is not None:
+        known["targets"] = read_targets(targets, labels)
+    return X, arguments, known
 
 
 def _fit(X: pd.DataFrame, arguments: dict[str, Any], known: dict[str, Any]) -> FitResult:

@@ -33,6 +33,10 @@ class EstimatorOptions:
         Log-odds of an edge before seeing data.
     target_prior
         Log-odds of a target before seeing data.
+    concentration
+        Concentration of the Dirichlet process over regimes; gradient solvers only.
+    learning_rate
+        Learning rate of the gradient solvers.
     transform
         Applied to every column: "none", "log", "log1p" or "rank-gaussian".
     n_init
@@ -57,6 +61,8 @@ class EstimatorOptions:
     max_regimes: int | None = None
     edge_prior: float | None = None
     target_prior: float | None = None
+    concentration: float | None = None
+    learning_rate: float | None = None
     transform: str | None = None
     n_init: int | None = None
     random_state: int | None = None

@@ -11,10 +11,11 @@ __all__ = ["in_flags"]
 _FLAGS = {
     name: "--" + name.replace("_", "-")
     for name in (
-        "columns", "decimal", "density", "device", "drop", "edge_prior", "encoding", "forbidden", "intervention",
-        "layer", "max_parents", "max_regimes", "missing", "n_init", "n_jobs", "observational", "random_state",
-        "regime_column", "required", "separator", "solver", "target_prior", "transform",
-        "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime",
+        "columns", "concentration", "decimal", "density", "device", "drop", "edge_prior", "encoding", "forbidden",
+        "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
+        "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
+        "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
+        "study_name", "storage", "validation_fraction",
     )
 }  # fmt: skip
 

@@ -38,6 +38,8 @@ class Request:
     max_regimes: int
     edge_prior: NDArray[np.float64] | None
     target_prior: float | None
+    concentration: float | None
+    learning_rate: float | None
     forbidden: Sequence[Edge] | None
     required: Sequence[Edge] | None
     tiers: Sequence[Sequence[str]] | None
@@ -70,6 +72,9 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
             f"solver='search' fits linear densities in this version, not density={request.density!r}; "
             "use solver='gradient'"
         )
+    for name in ("concentration", "learning_rate"):
+        if getattr(request, name) is not None:
+            raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
     configuration = SearchConfiguration(
         intervention=request.intervention,  # type: ignore[arg-type]  # checked against CHOICES
         max_regimes=request.max_regimes,
@@ -114,6 +119,10 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         )
     if request.target_prior is not None:
         options["target_log_odds"] = request.target_prior
+    if request.concentration is not None:
+        options["concentration"] = float(request.concentration)
+    if request.learning_rate is not None:
+        options["learning_rate"] = float(request.learning_rate)
     if request.chosen_solver == "paper":
         return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
     networks = request.chosen_density != "linear"

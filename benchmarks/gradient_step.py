@@ -81,7 +81,11 @@ def measure(arguments, clock):
     x, labels = torch.randn(n, 10), torch.full((n,), -1)
     a = torch.randn(arguments.size, arguments.size)
     product = best_of(lambda: a @ a, arguments.repeats, clock)
-    print(f"{arguments.size} x {arguments.size} product: {1e3 * product:.0f} ms, {arguments.threads} threads")
+    kind = "processor" if arguments.cpu_time else "wall"
+    size, threads = arguments.size, arguments.threads
+    print(
+        f"{size} x {size} product: {1e3 * product:.0f} ms; {kind} time, {threads} threads, best of {arguments.repeats}"
+    )
     print(f"{'step':34} {'ms':>8} {'published /':>12} {'goal /':>8} {'products':>9}")
 
     def report(name, key, seconds):

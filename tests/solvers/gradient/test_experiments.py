@@ -17,10 +17,18 @@ def test_step_benchmark_smoke(monkeypatch, capsys):
     assert "nonlinear perfect" in capsys.readouterr().out
 
 
+def test_fit_benchmark_smoke(monkeypatch, capsys):
+    size = ["--rows", "200", "--variables", "3", "--densities", "linear", "--interventions", "stochastic"]
+    monkeypatch.setattr(sys, "argv", ["gradient_fit", *size, "--n-init", "1"])
+    runpy.run_path(str(ROOT / "benchmarks" / "gradient_fit.py"), run_name="__main__")
+    assert "linear, stochastic, unknown" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "extra"),
     [
         ("gradient_labelled", []),
+        ("gradient_acyclicity", []),
         ("paper_linear", ["--variants", "known,latent"]),
         ("paper_linear", ["--solver", "gradient", "--fractions", "0.5"]),
     ],

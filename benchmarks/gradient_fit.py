@@ -1,8 +1,8 @@
 """Time of whole gradient fits: 10 variables, 10 000 rows, one edge a node, true regimes and unknown targets.
 
 ``python -m benchmarks.gradient_fit`` prints wall and processor seconds of every family, and the processor seconds of
-one 4096 x 4096 float32 product in the same process. Processor time is what can be compared on a shared machine; the goals
-(linear 20 s, nonlinear 2 min, flow 4 min) are wall time on two quiet cores.
+one 4096 x 4096 float32 product in the same process. Processor time is what can be compared on a shared machine; the
+goals (linear 20 s, nonlinear 2 min, flow 4 min) are wall time on two quiet cores.
 """
 
 from __future__ import annotations

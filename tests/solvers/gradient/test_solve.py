@@ -209,7 +209,7 @@ def test_restarts_in_parallel_are_those_in_sequence():
     dataset = data("unknown", n=120)
     c = replace(QUICK, n_init=2, first_steps=10, max_subproblems=1)
     one, two = solve(dataset, c), solve(dataset, replace(c, n_jobs=2))
-    assert len(one.comparison) == 2
+    assert len(one.comparison) == len(two.comparison) == 2
     assert [r["held_out"] for r in one.comparison] == pytest.approx([r["held_out"] for r in two.comparison])
     assert one.evidence == pytest.approx(two.evidence)
 
@@ -217,10 +217,9 @@ def test_restarts_in_parallel_are_those_in_sequence():
 def test_restarts_share_held_out_rows_and_the_best_is_chosen():
     dataset = data("unknown", n=200)
     result = solve(dataset, replace(QUICK, n_init=3, first_steps=20, max_subproblems=2))
-    assert len(result.comparison) == 3
-    best = max(run["held_out"] for run in result.comparison)
-    assert result.evidence_terms["held_out"] <= best
-    assert result.evidence_terms["held_out"] in [run["held_out"] for run in result.comparison]
+    assert 2 <= len(result.comparison) <= 3  # a third is not run if the first two agree
+    best = max(result.comparison, key=lambda run: run["evidence"])
+    assert result.evidence_terms["held_out"] == best["held_out"]
 
 
 def test_minibatches_and_labels_only_in_part():

@@ -39,6 +39,9 @@ from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.state import TrainState
 
+AGREEMENT = 0.5
+"""Two runs whose scores differ by fewer nats have found the same optimum."""
+
 
 @dataclass(frozen=True, eq=False)
 class Restart:
@@ -88,6 +91,12 @@ def choose(restarts: list[Restart], *, by_score: bool) -> Restart:
         return int(topology.adjacency.sum()) + int(topology.targets.sum()), -float(run.held_out.mean())
 
     return min(filter(is_near, restarts), key=size)
+
+
+def agree(restarts: list[Restart]) -> bool:
+    """Whether the last run reached the best score of those before it: then more of them would find the same again."""
+    *others, last = [run.score for run in restarts] or [np.nan]
+    return bool(others) and abs(last - max(others)) < AGREEMENT
 
 
 def run_in_worker(*job: Any) -> Restart:

@@ -27,7 +27,7 @@ from latentdo.solvers.gradient.finish import Finished, labelled_responsibilities
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
-from latentdo.solvers.gradient.restart import Restart, choose, run_in_worker, run_restart
+from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.settle import settle
 from latentdo.solvers.gradient.starts import search_regimes
@@ -79,23 +79,28 @@ def solve(
         supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
     seeds = np.random.SeedSequence(c.random_state).generate_state(c.n_init)
     jobs = [(dataset, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
+    by_score = hidden or c.closed_form
     restarts: list[Restart] = []
     if c.n_jobs == 1 or len(jobs) == 1:
         quiet = not c.verbose or progress is not None
         with TerminalProgress(disable=quiet) as show:
             for job in jobs:
                 restarts.append(run_restart(*job, progress=show if progress is None else progress))
-                if restarts[-1].interrupted:
+                if restarts[-1].interrupted or (by_score and agree(restarts)):
                     break
     else:
         runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(*job) for job in jobs)
         try:
-            restarts.extend(runs)
+            for run in runs:
+                if not (
+                    by_score and agree(restarts)
+                ):  # those that a fit in sequence would not have run do not count
+                    restarts.append(run)
         except KeyboardInterrupt:
             if not restarts:
                 raise
             restarts[-1] = replace(restarts[-1], interrupted=True)
-    best = choose(restarts, by_score=hidden or c.closed_form)
+    best = choose(restarts, by_score=by_score)
     result = _assemble(dataset, supervision, c, best, restarts, warnings)
     result = replace(result, seconds=time.perf_counter() - started)
     if result.status == "not converged":

@@ -191,7 +191,7 @@ def test_messages_speak_of_flags(message, words):
 def test_every_flag_that_messages_name_exists(capsys):
     from latentdo.cli.wording import _FLAGS
 
-    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate", "tune"))
+    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate", "tune", "bootstrap"))
     assert [flag for flag in (*_FLAGS.values(), "--no-header") if flag not in text] == []
 
 
@@ -252,7 +252,7 @@ def test_hostile_column_names_do_no_harm(fake, tmp_path, capsys):
     code, out, _ = run(capsys, "fit", path, "--out", tmp_path / "r")
     assert code == 0
     assert "\x1b[2J" not in out
-    assert "<script>" not in (tmp_path / "r" / "report.html").read_text("utf-8")
+    assert "<script>alert" not in (tmp_path / "r" / "report.html").read_text("utf-8")
     found = json.loads((tmp_path / "r" / "result.json").read_text())["variables"]
     assert found == names
 

@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latentdo import metrics, plots
+    from latentdo.bootstrap import BootstrapDAG
     from latentdo.datasets import load_sachs
     from latentdo.estimator import LatentInterventionDAG
     from latentdo.readers import read_table
     from latentdo.scm import simulate
     from latentdo.tuning import TunedDAG
 
-__all__ = ["LatentInterventionDAG", "TunedDAG", "load_sachs", "metrics", "plots", "read_table", "simulate"]
+__all__ = [
+    "BootstrapDAG",
+    "LatentInterventionDAG",
+    "TunedDAG",
+    "load_sachs",
+    "metrics",
+    "plots",
+    "read_table",
+    "simulate",
+]
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BootstrapDAG": "latentdo.bootstrap",
     "LatentInterventionDAG": "latentdo.estimator",
     "TunedDAG": "latentdo.tuning",
     "load_sachs": "latentdo.datasets",

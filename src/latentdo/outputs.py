@@ -35,7 +35,14 @@ FILES: Final = (
 )
 """Everything :func:`write_outputs` writes."""
 
-OPTIONAL_FILES: Final = ("trials.csv",)
+OPTIONAL_FILES: Final = (
+    "trials.csv",
+    "bootstrap_edges.csv",
+    "edge_support.csv",
+    "target_support.csv",
+    "regime_stability.csv",
+    "consensus.csv",
+)
 """Tables that some commands add."""
 
 _CLUTTER = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})

@@ -34,7 +34,9 @@ __all__ = [
     "FORMAT",
     "NewerFormatError",
     "ResultFileError",
+    "load_arrays",
     "load_result",
+    "save_arrays",
     "save_result",
     "write_atomically",
 ]
@@ -49,6 +51,10 @@ FAMILIES: Final[dict[str, str]] = {
 """Where the class of each model family lives; imported only when a file needs it, never named by a file."""
 
 _ENTRY = "latentdo"
+_WRITERS = {
+    "latentdo": "model.safetensors of `latentdo fit`, or a file of LatentInterventionDAG.save",
+    "latentdo-bootstrap": "a checkpoint of `latentdo bootstrap`, or a file of BootstrapDAG.save",
+}
 _MODEL = "model."
 _ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
 _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
@@ -77,11 +83,9 @@ def save_result(result: FitResult, path: str | Path) -> None:
     path : str or Path
         The file; usually called ``model.safetensors``. An existing file is replaced once the new one is complete.
     """
-    arrays = {_MODEL + name: _contiguous(array) for name, array in result.model.to_arrays().items()}
-    arrays |= {name: _contiguous(getattr(result, name)) for name in _ARRAYS}
+    arrays = {_MODEL + name: array for name, array in result.model.to_arrays().items()}
+    arrays |= {name: getattr(result, name) for name in _ARRAYS}
     state: dict[str, Any] = {
-        "format": FORMAT,
-        "written_by": packages.version("latentdo"),
         "family": result.model.family,
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
@@ -93,9 +97,7 @@ def save_result(result: FitResult, path: str | Path) -> None:
         "warnings": list(result.warnings),
         **{name: _pack(getattr(result, name)) for name in _SCALARS},
     }
-    state["checksum"] = _checksum(arrays, state)
-    content = to_safetensors(arrays, metadata={_ENTRY: _dump(state)})
-    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+    save_arrays(path, _ENTRY, arrays, state)
 
 
 def load_result(path: str | Path) -> FitResult:
@@ -116,9 +118,7 @@ def load_result(path: str | Path) -> FitResult:
         If it is damaged, truncated, or not a saved result.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    state, arrays = _read(path)
+    state, arrays = load_arrays(path, _ENTRY)
     try:
         return _build(state, arrays)
     except ResultFileError as error:
@@ -127,6 +127,49 @@ def load_result(path: str | Path) -> FitResult:
         raise ResultFileError(
             f"{str(path)!r} does not hold a consistent result ({type(error).__name__}: {error})."
         ) from error
+
+
+def save_arrays(
+    path: str | Path, entry: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]
+) -> None:
+    """Write arrays and JSON to one safetensors file, with format version and checksum, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    entry : str
+        Kind of the file: the name of its metadata entry.
+    arrays : mapping
+        Numbers by name.
+    state : mapping
+        Anything that JSON can hold; see also :func:`load_arrays`.
+    """
+    own = {name: _contiguous(array) for name, array in arrays.items()}
+    full = {"format": FORMAT, "written_by": packages.version("latentdo"), **state}
+    full["checksum"] = _checksum(own, full)
+    content = to_safetensors(own, metadata={entry: _dump(full)})
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+
+
+def load_arrays(path: str | Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what :func:`save_arrays` wrote: the JSON, and the arrays. Damage is a :class:`ResultFileError`."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    state, arrays = _read(path, entry)
+    checksum = state.pop("checksum", None)
+    if any(array.dtype.char not in _DTYPES for array in arrays.values()):
+        raise ResultFileError(f"{str(path)!r} holds numbers of a kind that no result has.")
+    try:
+        expected = _checksum(arrays, state)
+    except (ValueError, TypeError, RecursionError):
+        expected = None
+    if checksum is None or checksum != expected:
+        raise ResultFileError(
+            f"{str(path)!r} is damaged: its checksum does not match. Copy or save it again."
+        )
+    return state, arrays
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -143,15 +186,15 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The metadata and the arrays of a file, of whatever origin."""
     foreign = ResultFileError(
-        f"{str(path)!r} is a safetensors file, but not a result of latentdo; give the model.safetensors "
-        "that `latentdo fit` or `save` wrote."
+        f"{str(path)!r} is a safetensors file, but not a result of latentdo of this kind; give "
+        f"{_WRITERS.get(entry, entry)}."
     )
     try:
         with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(_ENTRY)
+            text = (file.metadata() or {}).get(entry)
             if text is None:
                 raise foreign
             state = json.loads(text)
@@ -174,11 +217,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     """Check everything, and put the result together."""
-    checksum = state.pop("checksum", None)
-    if any(array.dtype.char not in _DTYPES for array in arrays.values()):
-        raise ResultFileError("holds numbers of a kind that no result has.")
-    if checksum != _checksum(arrays, state):
-        raise ResultFileError("is damaged: its checksum does not match. Copy or save it again.")
     family = state["family"]
     if family not in FAMILIES:
         raise ResultFileError(f"holds a model family {family!r} that this version does not know.")

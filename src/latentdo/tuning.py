@@ -272,10 +272,10 @@ class _Task:
         estimator = clone(self.estimator).set_params(**values)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows will say it once
-            estimator.fit(_frame(self.train), regimes=_labels(self.train), targets=self.targets)
+            estimator.fit(self.train.to_frame(), regimes=self.train.labels(), targets=self.targets)
         if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
             raise KeyboardInterrupt
-        scores = held_out_log_likelihood(estimator, _frame(self.test), _labels(self.test))
+        scores = held_out_log_likelihood(estimator, self.test.to_frame(), self.test.labels())
         if not np.isfinite(scores.mean()):
             raise ArithmeticError("the held-out log-likelihood is not finite")
         blocks = max(min(_BLOCKS, len(scores) // 5), 1)
@@ -490,16 +490,6 @@ def _choose(trials: Sequence[optuna_types.trial.FrozenTrial], names: list[str]) 
     sparse = near.assign(size=near["edges"] + near["targets"], rank=-near["held_out"])
     winner = sparse.sort_values(["size", "rank", "trial"], kind="stable").index[0]
     return table.assign(chosen=table.index == winner)
-
-
-def _frame(dataset: Dataset) -> pd.DataFrame:
-    return pd.DataFrame(dataset.x, columns=list(dataset.columns))
-
-
-def _labels(dataset: Dataset) -> list[Any] | None:
-    if dataset.regimes is None:
-        return None
-    return [None if k < 0 else dataset.regime_labels[k] for k in dataset.regimes]
 
 
 def _digest(value: Any) -> str:

@@ -22,6 +22,7 @@ from latentdo.cli.console import (
     complain,
     console,
     plain_warnings,
+    print_bootstrap,
     print_json,
     print_result,
     print_table,
@@ -201,6 +202,95 @@ def tune(
     say("Chosen: " + ", ".join(f"{name} {value:.3g}" for name, value in tuned.best_params_.items()) + "\n")
     print_result(result)
     say(f"\nOpen {folder / 'report.html'} in a browser.")
+
+
+@app.command
+def bootstrap(
+    data: Path,
+    /,
+    *,
+    out: Path,
+    n_resamples: int = 50,
+    resample: Literal["half", "bootstrap"] = "half",
+    threshold: float = 0.5,
+    checkpoint: Path | None = None,
+    regime_column: str | None = None,
+    observational: str | None = None,
+    targets: Path | None = None,
+    overwrite: Flag = False,
+    json: Flag = False,
+    read: ReadOptions = ReadOptions(),  # noqa: B008
+    model: EstimatorOptions = EstimatorOptions(),  # noqa: B008
+) -> None:
+    """Fit a table, then resamples of its rows, and count which edges, targets and regimes return.
+
+    Support is not probability: it says whether a finding would come out again with other rows, not whether it is true.
+
+    Parameters
+    ----------
+    data
+        Table as for `latentdo fit`.
+    out
+        Folder for the results of the fit to all rows, and for the tables of support.
+    n_resamples
+        Number of resamples; --n-jobs of them run in parallel.
+    resample
+        "half": half of the rows, without replacement. "bootstrap": as many rows, with replacement; their repeats look
+        like regimes, so use it only where regimes are known.
+    threshold
+        Support from which an edge enters the consensus graph.
+    checkpoint
+        File that keeps finished resamples, so that the same command goes on after an interruption, or adds more.
+    regime_column
+        Column with the condition of each row, where it is known; empty cells are unknown.
+    observational
+        Which condition is the one without an intervention.
+    targets
+        CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+    overwrite
+        Replace a folder of earlier results.
+    json
+        Print the result and the support of edges, targets and regimes as JSON on standard output.
+    """
+    from latentdo.bootstrap import BootstrapDAG
+    from latentdo.estimator import LatentInterventionDAG
+    from latentdo.outputs import check_folder, write_outputs
+
+    check_folder(out, overwrite=overwrite)
+    X, arguments, known = _inputs(data, read, model, regime_column, observational, targets)
+    n_jobs = arguments.pop("n_jobs", 1)
+    boot = BootstrapDAG(
+        LatentInterventionDAG(**arguments),
+        n_resamples,
+        resample=resample,
+        threshold=threshold,
+        checkpoint=checkpoint,
+        n_jobs=n_jobs,
+        random_state=arguments.get("random_state", 0),
+    )
+    with progress(f"Resampling {len(X)} rows of {X.shape[1]} variables") as step:
+        boot.fit(X, **known, progress=step)
+    result = boot.estimator_.result_
+    tables = {
+        "bootstrap_edges.csv": boot.edges_,
+        "edge_support.csv": boot.edge_support_.rename_axis("cause"),
+        "target_support.csv": boot.target_support_.rename_axis("regime"),
+        "regime_stability.csv": boot.regime_stability_.rename_axis("regime"),
+        "consensus.csv": boot.adjacency_.rename_axis("cause"),
+    }
+    folder = write_outputs(result, out, overwrite, X=X, tables=tables)
+    if json:
+        support = {
+            "resamples": len(boot.resamples_),
+            "edges": boot.edges_.to_dict("records"),
+            "targets": boot.target_support_.to_dict("split"),
+            "regimes": boot.regime_stability_.to_dict("index"),
+            "n_regimes": {str(k): int(v) for k, v in boot.n_regimes_.items()},
+        }
+        print_json({**result.summary(), "bootstrap": support, "out": str(folder)})
+        return
+    print_bootstrap(boot)
+    say(f"\nThe tables and the report of the fit to all rows are in {folder}.")
 
 
 @app.command

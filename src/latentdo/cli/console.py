@@ -16,6 +16,7 @@ from rich.table import Table
 from latentdo.cli.wording import in_flags
 
 if TYPE_CHECKING:
+    from latentdo.bootstrap import BootstrapDAG
     from latentdo.report.content import Edge, Effect
     from latentdo.result import FitResult
 
@@ -23,6 +24,7 @@ __all__ = [
     "complain",
     "console",
     "plain_warnings",
+    "print_bootstrap",
     "print_json",
     "print_result",
     "print_table",
@@ -109,6 +111,61 @@ def print_result(result: FitResult) -> None:
         ]
     )
     for caution in cautions(result):
+        warn(caution)
+
+
+def print_bootstrap(boot: BootstrapDAG) -> None:
+    """Print how often edges, targets and regimes returned."""
+    from latentdo.report.content import cautions, chance, percent
+
+    count = len(boot.resamples_)
+    say(
+        f"{count} resamples. Support is the share of them in which something returns (standard error at most "
+        f"{percent(0.5 / count**0.5)});\nprobability is that of the one fit to all rows."
+    )
+    kept = boot.edges_[(boot.edges_["support"] >= 0.1) | boot.edges_["best_graph"]].head(_MOST_EDGES)
+    if len(kept):
+        say(f"\nConsensus graph: {int(boot.adjacency_.to_numpy().sum())} edges")
+        print_table(
+            [
+                {
+                    "cause": row["cause"],
+                    "": "->",
+                    "effect": row["effect"],
+                    "support": percent(row["support"]),
+                    "direction": percent(row["direction"]) if row["support"] > 0 else "-",
+                    "probability": chance(row["probability"]),
+                    "in": " and ".join(
+                        name
+                        for name, there in (
+                            ("consensus", row["consensus"]),
+                            ("best graph", row["best_graph"]),
+                        )
+                        if there
+                    ),
+                }
+                for row in kept.to_dict("records")
+            ]
+        )
+    say("\nRegimes of the fit to all rows; stability below 60 % means: do not rely on it")
+    print_table(
+        [
+            {
+                "regime": f"{name} (reference)" if k == 0 else str(name),
+                "stability": percent(float(boot.regime_stability_["stability"].iloc[k])),
+                "targets (support)": ", ".join(
+                    f"{variable} ({percent(value)})"
+                    for variable, value in boot.target_support_.iloc[k].items()
+                    if value >= 0.1 or boot.estimator_.targets_.iloc[k][variable]
+                )
+                or "-",
+            }
+            for k, name in enumerate(boot.regime_stability_.index)
+        ]
+    )
+    numbers = ", ".join(f"{regimes} in {times}" for regimes, times in boot.n_regimes_.items())
+    say(f"Number of regimes found: {numbers} of {count} resamples")
+    for caution in cautions(boot.estimator_.result_):
         warn(caution)
 
 

@@ -259,6 +259,16 @@ class Dataset:
         first[order] = np.diff(np.arange(n + 1) * size // n).astype(bool)
         return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(~first))
 
+    def to_frame(self) -> pd.DataFrame:
+        """The rows in the user's units, as a table with the variables' names."""
+        return pd.DataFrame(self.x, columns=list(self.columns))
+
+    def labels(self) -> list[Hashable | None] | None:
+        """The user's label of every row, None where it is unknown; None if nothing is known of any row."""
+        if self.regimes is None:
+            return None
+        return [None if k < 0 else self.regime_labels[k] for k in self.regimes]
+
     def content_hash(self) -> str:
         """Hexadecimal SHA-256 of the names and the values, for provenance."""
         digest = hashlib.sha256(repr((self.columns, self.x.shape)).encode())

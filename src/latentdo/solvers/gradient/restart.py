@@ -116,8 +116,8 @@ def run_restart(
 ) -> Restart:
     """The best run from one seed; ``start`` is where it starts, if anything is proposed.
 
-    Networks can repair a proposal and can spoil it, so they are also trained with its graph held fixed, and the
-    penalised score of the two runs decides.
+    Networks can repair a proposal and can spoil it. So fresh networks are trained on both graphs, each held fixed: the
+    same training for both, unlike the run that found one of them. The penalised score decides.
     """
     c = configuration
     train, _ = split(dataset.n_rows, c.train_fraction, c.random_state)
@@ -128,12 +128,25 @@ def run_restart(
     networks = c.estimator == "exact" and not c.closed_form
     if here is None and c.propose and networks:
         here = make_proposal(problem, dataset.z[train], supervision, c, rng)
-    run = partial(_run, dataset, supervision, c, problem, here, seed, number, start, rng, progress)
-    first = run(keep=False)
-    if first.interrupted or here is None or not (networks and c.propose):
+    run = partial(_run, dataset, supervision, c, problem, seed, number, start, rng, progress)
+    first = run(here)
+    if here is None or not (networks and c.propose):
         return first
-    second = run(keep=True)
-    return max(first, second, key=lambda run: run.score)
+    runs = [first]
+    found = _structure(first.finished, supervision.n_regimes)
+    for number_of_run, kept in enumerate((here, found)):
+        if runs[-1].interrupted or (number_of_run and np.array_equal(kept.adjacency, here.adjacency)):
+            break
+        runs.append(run(kept, keep=f".{number_of_run}"))
+    return max(runs, key=lambda run: run.score)
+
+
+def _structure(finished: Finished, n_regimes: int) -> Proposal:
+    """Graph and targets of a run, with a row for every regime that it was offered."""
+    topology = finished.model.topology
+    targets = np.zeros((n_regimes, len(topology.adjacency)), dtype=np.int8)
+    targets[finished.kept] = topology.targets
+    return Proposal(topology.adjacency, targets)
 
 
 def _run(
@@ -141,16 +154,19 @@ def _run(
     supervision: Supervision,
     configuration: GradientConfiguration,
     problem: Problem,
-    proposal: Proposal | None,
     seed: int,
     number: int,
     start: Proposal | None,
     rng: np.random.Generator,
     progress: Progress | None,
+    proposal: Proposal | None,
     *,
-    keep: bool,
+    keep: str = "",
 ) -> Restart:
-    """Train in a fork of torch's generator, harden, polish and score; ``keep`` holds the proposal's graph fixed."""
+    """Train in a fork of torch's generator, harden, polish and score.
+
+    With ``keep`` the proposal's graph is held fixed; the value names the run's checkpoint.
+    """
     c = configuration
     if keep:
         c = replace(c, final_steps=c.first_steps + c.final_steps)
@@ -169,9 +185,9 @@ def _run(
         if keep and proposal is not None:
             kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
             first = trainer.initial_state(kept)
-        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}{'.kept' if keep else ''}")
+        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}{keep}")
         state, interrupted = _train(trainer, first, path, _fingerprint(dataset, c, seed, start), progress)
-        reached = keep or _is_acyclic(mixture) or state.violation <= c.tolerance
+        reached = bool(keep) or _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
                 state, adjacency=nearest_dag(mixture.graph.probabilities(), mixture.graph.required)

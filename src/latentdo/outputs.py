@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from latentdo.bootstrap import BootstrapDAG
 from latentdo.graphs import to_graphml
 from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
@@ -56,6 +57,7 @@ def write_outputs(
     *,
     X: pd.DataFrame | None = None,
     tables: Mapping[str, pd.DataFrame] | None = None,
+    bootstrap: BootstrapDAG | None = None,
 ) -> Path:
     """Write everything about a fit into a folder, all or nothing.
 
@@ -76,6 +78,8 @@ def write_outputs(
         ``regimes.csv`` (rows that were dropped on reading leave gaps there).
     tables : dict from file name to DataFrame, optional
         Further tables; names are some of :data:`OPTIONAL_FILES`.
+    bootstrap : BootstrapDAG, optional
+        What resampled rows say; the report shows it.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def write_outputs(
         save_result(result, folder / "model.safetensors")
         (folder / "graph.graphml").write_text(_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
-        report = render_report(result, X).encode("utf-8", errors="replace")
+        report = render_report(result, X, bootstrap=bootstrap).encode("utf-8", errors="replace")
         (folder / "report.html").write_bytes(report)
     return Path(directory)
 

@@ -104,3 +104,19 @@ def test_without_streamlit_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"latentdo\[app\]"):
         launch()
+
+
+def test_the_command_starts_it_and_explains_a_failure(monkeypatch, capsys):
+    from latentdo.cli import main
+
+    asked = []
+
+    def launch(port, browser):
+        asked.append((port, browser))
+        return len(asked) - 1
+
+    monkeypatch.setattr("latentdo.app.launch", launch)
+    assert main(["app", "--port", "8700", "--no-browser"]) == 0
+    assert asked == [(8700, False)]
+    assert main(["app"]) == 1
+    assert "--port" in capsys.readouterr().err

@@ -398,7 +398,7 @@ def test_bootstrap_and_diagnosis_are_shown_when_there(case):
             case.result, bootstrap=support, diagnosis={"regimes": ["Two <b> overlap."], "rows": "Enough."}
         )
     ).words
-    assert "repeated on 40 tables" in words
+    assert "repeated 40 times, each on a random half" in words
     assert words.count("75 %") >= topology.adjacency.sum()
     assert "regimes: Two <b> overlap." in words
     assert "rows: Enough." in words
@@ -422,3 +422,13 @@ def test_axes_carry_short_numbers(make_result, transform):
         marks = _round_numbers(result, j, -2.0, 2.0)
         assert len(marks) >= 2
         assert all(-2.001 <= z <= 2.001 and len(text) <= 8 for z, text in marks)
+
+
+def test_a_fitted_bootstrap_is_shown():
+    from latentdo import BootstrapDAG, LatentInterventionDAG, simulate
+
+    data = simulate(n_variables=3, n_samples=300, random_state=1)
+    boot = BootstrapDAG(LatentInterventionDAG(max_regimes=5, n_init=1), n_resamples=2).fit(data.X)
+    words = Page(render_report(boot.estimator_.result_, bootstrap=boot)).words
+    assert "repeated 2 times" in words
+    assert words.count("overlap of its rows") == 1

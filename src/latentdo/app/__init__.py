@@ -7,6 +7,7 @@ stop it. Nothing leaves the machine: the server listens on this computer only, a
 from __future__ import annotations
 
 import importlib.util
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,4 +58,12 @@ def launch(port: int = 8501, *, browser: bool = True) -> int:
     """
     if importlib.util.find_spec("streamlit") is None:
         raise ImportError("The app needs Streamlit, which is not installed: pip install 'latentdo[app]'")
-    return subprocess.run(server_command(port, browser=browser), check=False).returncode
+    with subprocess.Popen(server_command(port, browser=browser)) as server:
+        # whoever ends this process means the server
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            return server.wait()
+        except KeyboardInterrupt:  # the usual end; the terminal has told the server too
+            server.terminate()
+            server.wait()
+            return 0

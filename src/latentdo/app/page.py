@@ -82,7 +82,7 @@ def _choose_table(*, disabled: bool) -> Table | None:
     )
     if source == _SIMULATED:
         st.caption(
-            "1000 rows of 5 variables and 5 hidden interventions, drawn from a known model. Fits in seconds."
+            "996 rows of 5 variables and 5 hidden interventions, drawn from a known model. Fits in seconds."
         )
         return _preview(Table(_simulated(), None, "none"))
     if source == _CYTOMETRY:

@@ -278,7 +278,7 @@ def bootstrap(
         "regime_stability.csv": boot.regime_stability_.rename_axis("regime"),
         "consensus.csv": boot.adjacency_.rename_axis("cause"),
     }
-    folder = write_outputs(result, out, overwrite, X=X, tables=tables)
+    folder = write_outputs(result, out, overwrite, X=X, tables=tables, bootstrap=boot)
     if json:
         support = {
             "resamples": len(boot.resamples_),
@@ -290,7 +290,7 @@ def bootstrap(
         print_json({**result.summary(), "bootstrap": support, "out": str(folder)})
         return
     print_bootstrap(boot)
-    say(f"\nThe tables and the report of the fit to all rows are in {folder}.")
+    say(f"\nOpen {folder / 'report.html'} in a browser; the tables of support are beside it.")
 
 
 @app.command
@@ -497,6 +497,28 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
     target = out or model.with_name("report.html")
     write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
     say(f"Wrote {target}.")
+
+
+@app.command(name="app")
+def serve(*, port: int = 8501, browser: bool = True) -> None:
+    """Open the app in a browser: choose a table, run, look at the report, download everything.
+
+    It serves this computer only and sends nothing anywhere. Ctrl-C ends it.
+
+    Parameters
+    ----------
+    port
+        Port to listen on.
+    browser
+        Open a browser.
+    """
+    from latentdo.app import launch
+
+    code = launch(port, browser=browser)
+    if code:
+        raise ValueError(
+            f"the app's server ended with code {code}; if port {port} is taken, choose another with --port."
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from latentdo.bootstrap import BootstrapDAG
 from latentdo.plots import history_curve
 from latentdo.report import content, drawings
 from latentdo.report.content import installed_versions
@@ -40,7 +41,7 @@ def render_report(
     title: str = "Causal graph and hidden interventions",
     versions: Mapping[str, str] | None = None,
     diagnosis: Mapping[str, Any] | Sequence[str] | None = None,
-    bootstrap: content.Support | None = None,
+    bootstrap: BootstrapDAG | content.Support | None = None,
 ) -> str:
     """Render the report of a fit as one HTML page.
 
@@ -56,7 +57,7 @@ def render_report(
         Versions that made the result; those of the running process by default.
     diagnosis : mapping or sequence of sentences, optional
         What these data can and cannot show; ``result.diagnosis`` by default, where a result has that.
-    bootstrap : Support, optional
+    bootstrap : BootstrapDAG or Support, optional
         What resampled rows say.
 
     Returns
@@ -78,6 +79,7 @@ def render_report(
     seconds, evidence = history_curve(result, "evidence")
     times, violation = history_curve(result, "violation")
     style, script = _style(result.n_regimes, graph_width, matrix_width), _file("report.js")
+    support = content.Support.of(bootstrap) if isinstance(bootstrap, BootstrapDAG) else bootstrap
     said = content.sentences(getattr(result, "diagnosis", None) if diagnosis is None else diagnosis)
     anchors = [
         ("graph-title", "Graph"),
@@ -85,7 +87,7 @@ def render_report(
         ("rows-title", "Rows"),
         *([("pairs-title", "Pairs")] if scatters else []),
         ("sure-title", "How sure"),
-        *([("bootstrap-title", "Bootstrap")] if bootstrap else []),
+        *([("bootstrap-title", "Bootstrap")] if support else []),
         *([("diagnosis-title", "Limits of the data")] if said else []),
         ("fit-title", "Fit"),
         ("read-title", "How to read"),
@@ -114,7 +116,7 @@ def render_report(
         assignment=content.assignment(result),
         doubtful_rows=content.doubtful_rows(result, numbers),
         row_data=content.row_data(result, numbers),
-        bootstrap=None if bootstrap is None else content.support_tables(result, bootstrap),
+        bootstrap=None if support is None else content.support_tables(result, support),
         diagnosis=said,
         matrix=matrix,
         chart=drawings.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,

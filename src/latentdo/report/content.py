@@ -8,11 +8,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.bootstrap import BootstrapDAG
 from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.result import FitResult
@@ -100,12 +101,26 @@ class Support:
         Share of the resamples in which a regime has a variable as its target.
     stability : ndarray [n_regimes], optional
         How well each regime's rows were found again, from 0 to 1.
+    resample : {"half", "bootstrap"}
+        Half of the rows, or as many as there are, drawn with replacement.
     """
 
     n_resamples: int
     edges: Array
     targets: Array | None = None
     stability: Array | None = None
+    resample: str = "half"
+
+    @classmethod
+    def of(cls, bootstrap: BootstrapDAG) -> Self:
+        """What a fitted bootstrap says."""
+        return cls(
+            n_resamples=len(bootstrap.resamples_),
+            edges=bootstrap.edge_support_.to_numpy(np.float64),
+            targets=bootstrap.target_support_.to_numpy(np.float64),
+            stability=bootstrap.regime_stability_["stability"].to_numpy(np.float64),
+            resample=bootstrap.resample,
+        )
 
 
 def number(value: float) -> str:
@@ -318,6 +333,7 @@ def support_tables(result: FitResult, support: Support) -> dict[str, Any]:
             )
     return {
         "n_resamples": support.n_resamples,
+        "halves": support.resample == "half",
         "edges": [
             {
                 "cause": result.columns[i],

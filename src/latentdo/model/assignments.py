@@ -68,8 +68,11 @@ class AmortisedAssignments(nn.Module):
 
     def log_probabilities(self, x: Tensor, u: Tensor) -> Tensor:
         r""":math:`\log q(z \mid x)` ``[B, n_regimes]`` for embeddings ``u [n_regimes, h]``."""
-        query = self.trunk(self.first(x[None]))[0].T
-        return functional.log_softmax(self.scale * query @ u.T, dim=1)
+        # the output layer is linear: apply it to the few embeddings, and no row ever has h numbers
+        output = self.trunk.output
+        keys, offset = output.weight[0] @ u.T, output.bias[0] @ u.T
+        hidden = self.trunk.body(self.first(x[None]))[0]
+        return functional.log_softmax(self.scale * (hidden @ keys + offset), dim=1)
 
     @staticmethod
     def relax(log_q: Tensor, temperature: float) -> Tensor:

@@ -70,9 +70,14 @@ class Trunk(nn.Module):
         self.blocks = nn.ModuleList(Block(n_networks, width, dropout) for _ in range(n_blocks))
         self.output = BatchedLinear(n_networks, width, outputs)
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Apply blocks and output layer."""
+    def body(self, hidden: Tensor) -> Tensor:
+        """The blocks alone, ``[m, B, width]``."""
         for block in self.blocks:
             hidden = block(hidden)
+        return hidden
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Apply blocks and output layer."""
+        hidden = self.body(hidden)
         weight, bias = self.output.weight.transpose(1, 2), self.output.bias.transpose(1, 2)
         return torch.baddbmm(bias, weight, hidden.transpose(1, 2))

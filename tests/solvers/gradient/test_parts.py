@@ -97,6 +97,8 @@ def test_configuration_refuses_by_name_and_knows_the_paper():
     assert (paper.first_steps, paper.steps, paper.weight_decay) == (500, 50, 1e-6)
     assert paper.learning_rate == pytest.approx(10**-2.5)
     assert paper.lagrangian == AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9)
+    assert paper.edge_log_odds in (-0.1, -0.01, 0.0, 0.01, 0.1)
+    assert paper.target_log_odds in (-0.1, -0.01)
     assert (paper.train_fraction, paper.per_row_priors, paper.tolerance) == (0.8, True, 1e-8)
 
 

@@ -353,3 +353,17 @@ def test_a_device_that_is_not_there_is_refused_with_a_remedy(monkeypatch):
         solve(data("unknown"), replace(QUICK, device="cuda"))
     with pytest.raises(ValueError, match="torch knows"):
         solve(data("unknown"), replace(QUICK, device="abacus"))
+
+
+def test_the_published_algorithm_finds_a_small_graph_with_known_targets():
+    s = simulate(4, 1, n_samples=1000, random_state=1000)
+    dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
+    c = GradientConfiguration.paper(
+        first_steps=300,
+        steps=25,
+        max_subproblems=30,
+        embedding_size=32,
+        tolerance=1e-3,
+        lagrangian=AugmentedLagrangian(0.0, 1e-2, 3.0, 0.9),
+    )
+    np.testing.assert_array_equal(solve(dataset, c).model.topology.adjacency, s.adjacency)

@@ -292,6 +292,136 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         z = result.model.sample(n, self._regime_index(regime), rng, fixed)
         return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
 
+    def effect(
+        self,
+        cause: str,
+        on: str | Sequence[str] | None = None,
+        *,
+        do: tuple[float, float] | None = None,
+        shift: float | None = None,
+        regime: Hashable = 0,
+        level: float = 0.9,
+        statistic: str = "mean",
+        n: int = 10_000,
+        random_state: Any = 0,
+    ) -> pd.DataFrame:
+        """Total effect of changing one variable on others, in the user's units.
+
+        Parameters
+        ----------
+        cause : str
+            The variable that is changed.
+        on : str or sequence of str, optional
+            Where to look for the effect; every other variable by default.
+        do : (float, float), optional
+            Compare the worlds in which the cause is set to the first and to the second value.
+        shift : float, optional
+            Compare the world as it is with one in which the cause is larger by this much, whatever made it what it is.
+            Without ``do`` and ``shift`` it is about one standard deviation of the cause.
+        regime : hashable
+            Name (or index) of the regime on top of which this happens.
+        level : float
+            Coverage of the intervals.
+        statistic : {"mean", "median"}
+            What is compared; the median is steadier under a logarithmic transform.
+        n : int
+            Number of rows drawn.
+        random_state : int, RandomState or None
+            Source of randomness.
+
+        Returns
+        -------
+        DataFrame
+            One row a variable. ``change`` is ``after - before``; ``low`` and ``high`` are its interval *given the
+            graph*, NaN for families of densities without a formula; ``path_probability`` is the probability that there
+            is any effect, summed over graphs. Where the graph has no path, the change is exactly zero.
+        """
+        from latentdo.effects import total_effects, usual_shift
+
+        check_is_fitted(self, "result_")
+        result = self.result_
+        names = (
+            [c for c in result.columns if c != cause]
+            if on is None
+            else [on]
+            if isinstance(on, str)
+            else list(on)
+        )
+        for name in (cause, *names):
+            if name not in result.columns:
+                raise ValueError(f"{name!r} is not a variable; they are {', '.join(result.columns)}")
+        if do is not None and shift is not None:
+            raise ValueError("do and shift were both given; choose one")
+        if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
+            raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
+        for value in (*(do or ()), 0.0 if shift is None else shift):
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level!r} must lie between 0 and 1")
+        if statistic not in ("mean", "median"):
+            raise ValueError(f'statistic={statistic!r} is unknown; use "mean" or "median"')
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        at = self._regime_index(regime)
+        seed = int(check_random_state(random_state).randint(2**31))
+        if do is None and shift is None:
+            shift = usual_shift(result, cause, at, seed)
+        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+        table = total_effects(
+            result,
+            cause,
+            names,
+            start=start,
+            stop=stop,
+            shift=shift,
+            regime=at,
+            level=level,
+            statistic=statistic,
+            n=n,
+            seed=seed,
+        )
+        words = f"{cause} {shift:+.4g}" if shift is not None else f"{cause} from {start:.4g} to {stop:.4g}"
+        table.insert(0, "intervention", words)
+        return table
+
+    def explain(self, X: Any, *, against: Hashable | None = None, random_state: Any = 0) -> pd.DataFrame:
+        """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
+
+        Parameters
+        ----------
+        X : table, array [n, d], or one row (Series, dict, sequence of d numbers)
+            Rows in the user's units.
+        against : hashable, optional
+            Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
+            reference, the most probable other regime.
+        random_state : int, RandomState or None
+            Source of randomness of the medians and tails, which are drawn.
+
+        Returns
+        -------
+        DataFrame
+            For every row one line a variable, the weightiest first, and one for the sizes of the regimes.
+            ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
+            other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
+            what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
+            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable.
+        """
+        from latentdo.effects import explain_rows
+
+        check_is_fitted(self, "result_")
+        if isinstance(X, pd.Series):
+            X = X.to_frame().T.astype(np.float64)
+        elif isinstance(X, Mapping):
+            X = pd.DataFrame([X])
+        elif not hasattr(X, "columns") and np.ndim(X) == 1:
+            X = np.asarray(X)[None]
+        x, z = self._standardise(X)
+        rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
+        other = None if against is None else self._regime_index(against)
+        seed = int(check_random_state(random_state).randint(2**31))
+        return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file (safetensors and JSON, no pickle)."""
         from latentdo.persistence import save_result

@@ -1,0 +1,324 @@
+r"""What a fitted model says would happen, and why it put a row where it did.
+
+Both questions are answered through the interface of :class:`FittedModel` alone (drawing a variable given its parents,
+and its log-density), so any family of densities will do. Effects compare two worlds with the same noise: one as it is,
+one with an intervention on top of a regime.
+
+How sure an effect is has two parts, kept apart because they mean different things. *Whether* there is an effect is the
+posterior probability of a causal path, summed over graphs. *How large* it is, given the graph, has an interval from the
+sampling distribution of the parameters: for linear mechanisms
+:math:`\hat b_j \sim N(b_j, \sigma_j^2 M_j^{-1} / n_j)` and
+:math:`\hat\sigma_j^2 \sim \sigma_j^2 \, \mathrm{df} / \chi^2_\mathrm{df}`, with :math:`M_j` the second moments of
+intercept and parents over the :math:`n_j` rows that share the mechanism, which the model itself implies. Other families
+have no such formula here: their intervals are missing, not made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latentdo.graphs import reachability, topological_order
+from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.linear_mixture import LinearMixture
+from latentdo.result import FitResult
+
+__all__ = ["explain_rows", "parameter_draws", "total_effects", "usual_shift"]
+
+_PARAMETER_DRAWS = 200
+_ROWS_A_DRAW = 500
+_TAIL_DRAWS = 1000
+
+Change = Callable[[Array], Array]
+"""What an intervention makes of the drawn values of a variable, in standardised units."""
+
+
+def total_effects(
+    result: FitResult,
+    cause: str,
+    on: Sequence[str],
+    *,
+    start: float | None,
+    stop: float | None,
+    shift: float | None,
+    regime: int,
+    level: float,
+    statistic: str,
+    n: int,
+    seed: int,
+) -> pd.DataFrame:
+    """Total effects of an intervention on one variable, in the user's units.
+
+    Parameters
+    ----------
+    result : FitResult
+        A fit.
+    cause : str
+        The variable that is set (from ``start`` to ``stop``) or shifted (by ``shift``).
+    on : sequence of str
+        Variables whose change is wanted.
+    start, stop, shift : float, optional
+        Either both of the first, or the last, in the user's units.
+    regime : int
+        The regime on top of which the intervention happens.
+    level : float
+        Coverage of the intervals.
+    statistic : {"mean", "median"}
+        What is compared.
+    n : int
+        Rows drawn.
+    seed : int
+        Seed of the noise.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by variable: ``before``, ``after``, ``change``, ``low``, ``high`` and ``path_probability``.
+    """
+    at = [result.columns.index(name) for name in on]
+    i = result.columns.index(cause)
+
+    def constant(value: float) -> Change:
+        z = float(result.preprocessor.forward_column(cause, value)[0])
+        return lambda drawn: np.full_like(drawn, z)
+
+    def shifted(by: float) -> Change:
+        def change(drawn: Array) -> Array:
+            x = result.preprocessor.inverse_column(cause, drawn)
+            return result.preprocessor.forward_column(cause, x + by)
+
+        return change
+
+    worlds: tuple[Change | None, Change]
+    if start is not None and stop is not None:
+        worlds = (constant(start), constant(stop))
+    else:
+        worlds = (None, shifted(0.0 if shift is None else shift))
+
+    def compare(model: FittedModel, rows: int) -> Array:
+        """The statistic of the wanted variables in both worlds, ``[2, len(on)]``."""
+        values = [_draw(model, rows, regime, seed, {} if w is None else {i: w}) for w in worlds]
+        user = [result.preprocessor.inverse(z)[:, at] for z in values]
+        summary = np.mean if statistic == "mean" else np.median
+        return np.array([summary(x, axis=0) for x in user])
+
+    before, after = compare(result.model, n)
+    change = after - before
+    draws = parameter_draws(result.model, len(result.responsibilities), seed, _PARAMETER_DRAWS)
+    low, high = np.full_like(change, np.nan), np.full_like(change, np.nan)
+    if draws:
+        sampled = [compare(model, _ROWS_A_DRAW) for model in draws]
+        around = np.array([world[1] - world[0] for world in sampled])
+        tails = np.quantile(around, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        # The few rows of a draw have an error of their own, the same in all draws because they share their noise.
+        fewer = compare(result.model, _ROWS_A_DRAW)
+        low, high = tails - (fewer[1] - fewer[0]) + change
+    apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))
+    for values in (change, low, high):
+        values[apart] = 0.0
+    table = pd.DataFrame(
+        {
+            "before": before,
+            "after": np.where(apart, before, after),
+            "change": change,
+            "low": low,
+            "high": high,
+        },
+        index=pd.Index(on, name="effect"),
+    )
+    probability = np.where(np.array(at) == i, 1.0, result.ancestor_probabilities[i, at])
+    return table.assign(path_probability=probability)
+
+
+def usual_shift(result: FitResult, cause: str, regime: int, seed: int) -> float:
+    """Half the central 68 % range of a variable in a regime, in the user's units: its standard deviation, if normal."""
+    z = _draw(result.model, 4 * _ROWS_A_DRAW, regime, seed, {})
+    x = result.preprocessor.inverse(z)[:, result.columns.index(cause)]
+    low, high = np.quantile(x, (0.16, 0.84))
+    return float(high - low) / 2.0
+
+
+def parameter_draws(model: FittedModel, n_rows: int, seed: int, count: int) -> list[FittedModel]:
+    """Models with parameters drawn from their sampling distribution; none if the family has no formula for it."""
+    if hasattr(model, "to_linear") and getattr(model.architecture, "density", "") == "linear":  # type: ignore[attr-defined]
+        model = model.to_linear()
+    if not isinstance(model, LinearMixture):
+        return []
+    rng = np.random.default_rng(seed)
+    topology = model.topology
+    moments = [_second_moments(model, k) for k in range(topology.n_regimes)]
+    spread = []  # one entry a mechanism: places of its coefficients, a square root of their covariance, rows
+    for j in range(topology.n_variables):
+        share = topology.weights * (topology.targets[:, j] == 0)
+        pooled = sum((w * m for w, m in zip(share, moments, strict=True)), np.zeros_like(moments[0]))
+        used = [0, *(1 + np.flatnonzero(topology.adjacency[:, j]))]
+        spread.append(_root(pooled / max(share.sum(), 1e-12), used, n_rows * share.sum(), model.variances[j]))
+    for m, (k, _) in enumerate(model.target_index):
+        used = [0, *(1 + np.flatnonzero(model.target_coefficients[m, 1:]))]
+        own = n_rows * topology.weights[k]
+        spread.append(_root(moments[k], used, own, model.target_variances[m]))
+    draws: list[FittedModel] = []
+    d = topology.n_variables
+    for _ in range(count):
+        coefficients = np.vstack([model.coefficients, model.target_coefficients])
+        variances = np.concatenate([model.variances, model.target_variances])
+        for m, (places, root, rows) in enumerate(spread):
+            coefficients[m, places] += root @ rng.standard_normal(len(places))
+            freedom = max(rows - len(places), 1.0)
+            variances[m] *= freedom / max(rng.chisquare(freedom), 1e-300)
+        draws.append(
+            replace(
+                model,
+                coefficients=coefficients[:d],
+                variances=variances[:d],
+                target_coefficients=coefficients[d:],
+                target_variances=variances[d:],
+            )
+        )
+    return draws
+
+
+def explain_rows(
+    result: FitResult,
+    x: Array,
+    z: Array,
+    rows: Sequence[Hashable],
+    *,
+    against: int | None,
+    seed: int,
+) -> pd.DataFrame:
+    """Why rows were assigned to their regimes, variable by variable; see ``LatentInterventionDAG.explain``.
+
+    Parameters
+    ----------
+    result : FitResult
+        A fit.
+    x, z : ndarray [n, d]
+        Rows in the user's units, and standardised.
+    rows : sequence
+        What the rows are called in the answer.
+    against : int, optional
+        The regime to compare with; by default the reference, or the runner-up for rows of the reference.
+    seed : int
+        Seed of the draws behind medians and tails.
+    """
+    model = result.model
+    n = len(z)
+    probability = model.responsibilities(z)
+    best = probability.argmax(axis=1)
+    other = _rivals(probability, best, model.topology.weights) if against is None else np.full(n, against)
+    density = _variable_densities(model, z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_weights = np.log(model.topology.weights)
+    at = np.arange(n)
+    ratio = density[at, :, best] - density[at, :, other]
+    prior = np.where(best == other, 0.0, log_weights[best] - log_weights[other])
+    quantiles, tail = _reference_ranges(result, z, seed)
+    records = []
+    for r in range(n):
+        k, alternative = int(best[r]), int(other[r])
+        head = {
+            "row": rows[r],
+            "regime": result.regime_names[k],
+            "probability": float(probability[r, k]),
+            "against": result.regime_names[alternative],
+        }
+        records += [
+            head
+            | {
+                "variable": result.columns[j],
+                "log_ratio": float(ratio[r, j]),
+                "value": float(x[r, j]),
+                "expected": float(quantiles[1, r, j]),
+                "expected_low": float(quantiles[0, r, j]),
+                "expected_high": float(quantiles[2, r, j]),
+                "tail": float(tail[r, j]),
+                "deviates": bool(tail[r, j] < 0.01),
+                "target": bool(model.topology.targets[k, j]),
+            }
+            for j in np.argsort(-np.abs(ratio[r]), kind="stable")
+        ]
+        records.append(
+            head
+            | {"variable": "(regime sizes)", "log_ratio": float(prior[r]), "deviates": False, "target": False}
+        )
+    return pd.DataFrame.from_records(records)
+
+
+def _draw(model: FittedModel, n: int, regime: int, seed: int, changes: dict[int, Change]) -> Array:
+    """Ancestral samples ``[n, d]``; every variable has noise of its own, the same whatever is changed elsewhere."""
+    z = np.zeros((n, model.topology.n_variables))
+    for j in topological_order(model.topology.adjacency):
+        z[:, j] = model.draw_variable(z, j, regime, np.random.default_rng([seed, j]))
+        if j in changes:
+            z[:, j] = changes[j](z[:, j])
+    return z
+
+
+def _second_moments(model: LinearMixture, regime: int) -> Array:
+    """Exact ``E[(1, z)(1, z)']`` in a regime, ``[d + 1, d + 1]``."""
+    d = model.topology.n_variables
+    mechanisms = [model.mechanism(j, regime) for j in range(d)]
+    coefficients = np.array([c for c, _ in mechanisms])
+    mixing = np.linalg.inv(np.eye(d) - coefficients[:, 1:])
+    mean = mixing @ coefficients[:, 0]
+    covariance = (mixing * np.array([v for _, v in mechanisms])) @ mixing.T
+    moments = np.empty((d + 1, d + 1))
+    moments[0, 0] = 1.0
+    moments[0, 1:] = moments[1:, 0] = mean
+    moments[1:, 1:] = covariance + np.outer(mean, mean)
+    return moments
+
+
+def _root(
+    moments: Array, used: Sequence[int], rows: float, variance: float
+) -> tuple[NDArray[np.int64], Array, float]:
+    """Places of a mechanism's coefficients, a square root of their covariance, and the rows that inform it."""
+    places = np.array(used, dtype=np.int64)
+    values, vectors = np.linalg.eigh(moments[np.ix_(places, places)])
+    scale = np.sqrt(variance / max(rows, 1.0) / np.maximum(values, 1e-12 * max(values.max(), 1e-300)))
+    return places, vectors * scale, float(rows)
+
+
+def _rivals(probability: Array, best: NDArray[np.intp], weights: Array) -> NDArray[np.intp]:
+    """The reference for rows of other regimes, otherwise the most probable other regime that has rows."""
+    if weights.size == 1 or (weights > 0).sum() < 2:
+        return best
+    rest = probability.copy()
+    rest[:, weights == 0] = -1.0
+    rest[np.arange(len(best)), best] = -2.0
+    runner_up = rest.argmax(axis=1)
+    return np.where((best != 0) & (weights[0] > 0), 0, runner_up)
+
+
+def _variable_densities(model: FittedModel, z: Array) -> Array:
+    """``log p(z_j | parents, regime)`` for every row, variable and regime, ``[n, d, n_regimes]``."""
+    topology = model.topology
+    reference = np.column_stack([model.variable_log_density(z, j, 0) for j in range(topology.n_variables)])
+    density = np.repeat(reference[:, :, None], topology.n_regimes, axis=2)
+    for k, j in np.argwhere(topology.targets):
+        density[:, j, k] = model.variable_log_density(z, int(j), int(k))
+    return density
+
+
+def _reference_ranges(result: FitResult, z: Array, seed: int) -> tuple[Array, Array]:
+    """What the reference mechanisms would give for the rows' own parents.
+
+    Returns 5 %, 50 % and 95 % quantiles in the user's units ``[3, n, d]``, and two-sided tail probabilities ``[n, d]``.
+    """
+    n, d = z.shape
+    quantiles, tail = np.empty((3, n, d)), np.empty((n, d))
+    for r in range(n):
+        same = np.repeat(z[r : r + 1], _TAIL_DRAWS, axis=0)
+        for j, name in enumerate(result.columns):
+            drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))
+            finite = np.quantile(drawn, (0.05, 0.5, 0.95))
+            quantiles[:, r, j] = result.preprocessor.inverse_column(name, finite)
+            below = (1 + (drawn <= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
+            above = (1 + (drawn >= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
+            tail[r, j] = min(1.0, 2.0 * min(below, above))
+    return quantiles, tail

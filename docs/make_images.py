@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from latentdo import LatentInterventionDAG, plots, simulate
+from latentdo.report import render_report
 
 IMAGES = Path(__file__).parent / "images"
 
@@ -70,11 +73,36 @@ def gallery() -> Figure:
     return figure
 
 
+def report(path: Path) -> None:
+    """Photograph a report, where there is a browser (Debian: apt-get install chromium)."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("no chromium: the picture of the report stays as it is")
+        return
+    from playwright.sync_api import sync_playwright
+
+    data = simulate(n_variables=8, edges_per_node=1.5, n_samples=3000, random_state=6)
+    X = data.X.rename(columns=dict(zip(data.X.columns, "ABCDEFGH", strict=True)))
+    result = LatentInterventionDAG(max_regimes=12, random_state=0).fit(X).result_
+    with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
+        page_file = Path(folder) / "report.html"
+        page_file.write_text(render_report(result, X), encoding="utf-8")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1100, "height": 900})
+        page.goto(page_file.as_uri())
+        most = int(result.model.topology.adjacency.sum(axis=0).argmax())
+        page.locator(f'svg.graph [data-node="{most}"]').click()
+        page.locator('label[for="show-2"]').click()
+        page.locator("#graph-title").locator("xpath=..").screenshot(path=path)
+        browser.close()
+
+
 def main() -> None:
     """Write every picture; the same versions give the same bytes."""
     IMAGES.mkdir(exist_ok=True)
     for draw in (overview, paper, gallery):
         draw().savefig(IMAGES / f"{draw.__name__}.png", dpi=110, metadata={"Software": None})
+    report(IMAGES / "report.png")
 
 
 if __name__ == "__main__":

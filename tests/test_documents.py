@@ -4,7 +4,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/index.md"]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/index.md",
+    "docs/report.md",
+    "docs/app.md",
+    "docs/plots.md",
+]
 
 
 def test_the_example_of_the_readme_runs(capsys):

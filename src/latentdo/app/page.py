@@ -88,7 +88,7 @@ def _choose_table(*, disabled: bool) -> Table | None:
     if source == _CYTOMETRY:
         st.caption(
             "7466 cells, 11 proteins and lipids, nine experimental conditions (Sachs et al. 2005). The fit does not "
-            "see the conditions. Takes a minute or two."
+            "see the conditions. Takes a few minutes."
         )
         return _preview(Table(_cytometry(), None, "log"))
     uploaded = st.file_uploader(

@@ -68,6 +68,7 @@ def solve(
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
+    found = None
     if start is None and hidden and c.propose and c.estimator == "exact":
         found = search_regimes(dataset, c)
         if found.status == "interrupted":
@@ -77,7 +78,9 @@ def solve(
         start = Proposal.from_result(found)
     if start is not None and hidden:
         supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
-    seeds = np.random.SeedSequence(c.random_state).generate_state(c.n_init)
+    # the search has made its own starts; more runs from what it found would end where the first does
+    n_init = 1 if found is not None else c.n_init
+    seeds = np.random.SeedSequence(c.random_state).generate_state(n_init)
     jobs = [(dataset, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
     by_score = hidden or c.closed_form
     restarts: list[Restart] = []

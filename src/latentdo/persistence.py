@@ -47,6 +47,7 @@ FORMAT: Final = 1
 FAMILIES: Final[dict[str, str]] = {
     "linear": "latentdo.model.linear_mixture:LinearMixture",
     "neural": "latentdo.model.neural_mixture:NeuralMixture",
+    "relu": "latentdo.model.relu_mixture:ReluMixture",
 }
 """Where the class of each model family lives; imported only when a file needs it, never named by a file."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.result import FitResult
+from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.constraints import Constraints, Edge
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search
@@ -57,21 +58,16 @@ class Request:
 
     @property
     def chosen_solver(self) -> str:
-        """What "auto" stands for: search for linear densities, gradients for networks."""
+        """What "auto" stands for: structural search, the more accurate and faster one in all our benchmarks."""
         if self.solver != "auto":
             return self.solver
-        return "search" if self.chosen_density == "linear" else "gradient"
+        return "search"
 
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
     """Fit with the solver that the request asks for."""
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
-    if request.chosen_density != "linear":
-        raise ValueError(
-            f"solver='search' fits linear densities in this version, not density={request.density!r}; "
-            "use solver='gradient'"
-        )
     for name in ("concentration", "learning_rate"):
         if getattr(request, name) is not None:
             raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
@@ -88,7 +84,9 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
         random_state=request.random_state,
         n_jobs=request.n_jobs,
     )
-    return solve_by_search(dataset, configuration, progress)
+    if request.chosen_density == "linear":
+        return solve_by_search(dataset, configuration, progress)
+    return solve_nonlinear(dataset, configuration, request.chosen_density, progress)
 
 
 def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:

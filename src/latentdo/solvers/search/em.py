@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.model.fitted import FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, all_candidates
 from latentdo.solvers.search.moments import Moments
@@ -98,7 +99,7 @@ def _normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
     return loglik
 
 
-def assign(problem: Problem, model: LinearMixture) -> tuple[NDArray[np.float64], float]:
+def assign(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
     """E-step: exact responsibilities, and the log-likelihood they imply."""
     n = problem.n_rows
     responsibilities = np.empty((n, model.topology.n_regimes))

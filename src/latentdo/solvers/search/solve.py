@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -24,8 +24,7 @@ from latentdo.solvers.search.parameters import fit_parameters, target_probabilit
 from latentdo.solvers.search.penalties import Penalties
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem, known_targets
-
-Progress = Callable[[Mapping[str, Any]], None]
+from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 
 ANNEALING = (-40.0, -20.0, -10.0)
 """Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
@@ -75,27 +74,6 @@ class SearchConfiguration:
     n_jobs: int = 1
 
 
-class _Journal:
-    """Keeps the history of a fit, and tells whoever listens."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.began = time.perf_counter()
-        self.entries: list[Mapping[str, Any]] = []
-        self._progress = progress
-
-    def note(self, step: str, state: State) -> None:
-        entry = {
-            "step": step,
-            "evidence": state.evidence,
-            "regimes": state.n_components,
-            "edges": int(state.adjacency.sum()),
-            "seconds": time.perf_counter() - self.began,
-        }
-        self.entries.append(entry)
-        if self._progress is not None:
-            self._progress(entry)
-
-
 def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:
     """Collect what is fixed during the search."""
     d = dataset.n_variables
@@ -131,7 +109,7 @@ def solve(
     during the search returns the best state so far, one regime at least, with status "interrupted".
     """
     problem = make_problem(dataset, configuration)
-    journal = _Journal(progress)
+    journal = Journal(progress)
     search = _subsample(problem, configuration)
     status: Status = "converged"
     null: NullModel | None = None
@@ -261,38 +239,16 @@ def _comparison(best: State, found: State, null: NullModel | None) -> tuple[Mapp
     )
 
 
-def _canonical(problem: Problem, state: State) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Responsibilities and targets with regime 0 as the reference.
-
-    Labelled components keep their places, and free ones without targets join regime 0. Without labels, components
-    without targets become regime 0 (an empty one if there are none) and the others follow by size.
-    """
-    resp, targets = state.responsibilities, state.targets
-    if problem.n_labelled:
-        free = np.arange(state.n_components) >= problem.n_labelled
-        plain = np.flatnonzero(free & (targets.sum(axis=1) == 0))
-        kept = np.setdiff1d(np.arange(state.n_components), plain)
-        joined = resp[:, kept]
-        joined[:, 0] += resp[:, plain].sum(axis=1)
-        return joined, targets[kept]
-    counts = resp.sum(axis=0)
-    plain = np.flatnonzero(targets.sum(axis=1) == 0)
-    others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
-    reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))
-    zero = np.zeros((1, problem.n_variables), dtype=np.int8)
-    return np.column_stack([reference, resp[:, others]]), np.vstack([zero, targets[others]])
-
-
 def _result(
     dataset: Dataset,
     problem: Problem,
     configuration: SearchConfiguration,
     state: State,
-    journal: _Journal,
+    journal: Journal,
     status: Status,
     comparison: tuple[Mapping[str, Any], ...],
 ) -> FitResult:
-    responsibilities, targets = _canonical(problem, state)
+    responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     moments = Moments.of(problem.design, responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.
     fitted, _ = fit_parameters(problem, moments, state.adjacency, targets)
@@ -304,7 +260,7 @@ def _result(
         model=model,
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
-        regime_names=_names(dataset, responsibilities.shape[1]),
+        regime_names=regime_names(dataset, responsibilities.shape[1]),
         responsibilities=responsibilities,
         edge_probabilities=posterior.edges,
         ancestor_probabilities=posterior.ancestors,
@@ -321,10 +277,3 @@ def _result(
         data_hash=dataset.content_hash(),
         seconds=time.perf_counter() - journal.began,
     )
-
-
-def _names(dataset: Dataset, n_regimes: int) -> tuple[Hashable, ...]:
-    """The user's labels, then the numbers of regimes that have none."""
-    labels = list(dataset.regime_labels)
-    fresh = iter(k for k in range(n_regimes + len(labels)) if k not in labels)
-    return tuple(labels) + tuple(next(fresh) for _ in range(n_regimes - len(labels)))

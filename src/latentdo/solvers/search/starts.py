@@ -92,13 +92,13 @@ def residual(problem: Problem, seed: int) -> State:
     tables = FamilyTables.build(candidates, problem.constraints, score)
     adjacency, _ = tables.best(problem.constraints.required.astype(np.int8), seed)
     minority = np.column_stack([_minority(problem, adjacency, j) for j in range(problem.n_variables)])
-    patterns = _patterns(problem, minority)
+    found = patterns(problem, minority)
     odds = np.log(np.maximum(minority, 1e-12)) - np.log(np.maximum(1.0 - minority, 1e-12))
-    joint = odds @ patterns.T
+    joint = odds @ found.T
     joint -= joint.max(axis=1, keepdims=True)
     responsibilities = np.exp(joint)
     responsibilities /= responsibilities.sum(axis=1, keepdims=True)
-    targets = patterns.astype(np.int8)
+    targets = found.astype(np.int8)
     if problem.n_labelled:
         responsibilities = with_labels(problem, responsibilities)
         return refine(problem, responsibilities, adjacency, iterations=20)
@@ -129,7 +129,7 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     return found if found.mean() <= 0.5 else 1.0 - found
 
 
-def _patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
+def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
     """Regimes as sets of targets: none, every single minority, and combinations seen far more often than by chance."""
     n, d = minority.shape
     patterns = [np.zeros(d)]

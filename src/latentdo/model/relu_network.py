@@ -1,0 +1,68 @@
+r"""A small network in closed form.
+
+A linear function plus a few rectified units,
+
+.. math:: f(x) = c + s^\top x + \sum_h v_h \max(0, a_h + w_h^\top x).
+
+With so few parameters it can be fitted to the noise floor by second-order steps (:mod:`latentdo.solvers.nonlinear`),
+which no amount of first-order training of a large network did in our studies. The parameters are one flat vector
+:math:`(c, s, (v_1, a_1, w_1), (v_2, a_2, w_2), \dots)`, because that is what second-order steps move in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def n_units(parameters: Array, n_inputs: int) -> int:
+    """Number of rectified units in a flat parameter vector."""
+    return (parameters.size - 1 - n_inputs) // (n_inputs + 2)
+
+
+@njit(cache=True)
+def evaluate(x, parameters):  # type: ignore[no-untyped-def]
+    """Values ``[n]`` of the network at ``x [n, p]``."""
+    n, p = x.shape
+    units = (parameters.shape[0] - 1 - p) // (p + 2)
+    values = np.empty(n)
+    for i in range(n):
+        total = parameters[0]
+        for a in range(p):
+            total += parameters[1 + a] * x[i, a]
+        place = 1 + p
+        for _ in range(units):
+            inner = parameters[place + 1]
+            for a in range(p):
+                inner += parameters[place + 2 + a] * x[i, a]
+            if inner > 0.0:
+                total += parameters[place] * inner
+            place += p + 2
+        values[i] = total
+    return values
+
+
+def hidden(x: Array, parameters: Array) -> Array:
+    """Activations of the units, ``[n, units]``."""
+    p = x.shape[1]
+    rows = parameters[1 + p :].reshape(n_units(parameters, p), p + 2)
+    return np.asarray(np.maximum(x @ rows[:, 2:].T + rows[:, 1], 0.0))
+
+
+def without_input(parameters: Array, n_inputs: int, place: int) -> Array:
+    """The same network with one input cut off; only its constant if that was the only one."""
+    if n_inputs == 1:
+        return parameters[:1].copy()
+    rows = parameters[1 + n_inputs :].reshape(-1, n_inputs + 2)
+    skip = np.delete(parameters[1 : 1 + n_inputs], place)
+    return np.concatenate([parameters[:1], skip, np.delete(rows, 2 + place, axis=1).ravel()])
+
+
+def with_input(parameters: Array, n_inputs: int, place: int) -> Array:
+    """The same function with one more input, ignored so far, at ``place``."""
+    rows = parameters[1 + n_inputs :].reshape(-1, n_inputs + 2)
+    skip = np.insert(parameters[1 : 1 + n_inputs], place, 0.0)
+    return np.concatenate([parameters[:1], skip, np.insert(rows, 2 + place, 0.0, axis=1).ravel()])

@@ -1,0 +1,11 @@
+"""Structural search with nonlinear mechanisms: small networks, fitted to the noise floor by second-order steps.
+
+The way from a table to a graph (:func:`.solve.solve`):
+
+1. :mod:`.lattice`: which parents explain *most* rows of a variable, for every parent set, with the intervened minority
+   left out by a two-component mixture. The best graph in these tables gives an order of the variables.
+2. :mod:`.regimes`: with all predecessors as inputs every variable's minority is found in all rows; minorities that
+   coincide become regimes.
+3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes are born and merged.
+4. :mod:`.parents`: predecessors that a network can do without are no parents.
+"""

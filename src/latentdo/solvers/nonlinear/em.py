@@ -1,0 +1,186 @@
+"""Expectation-maximisation with networks: assign rows, refit mechanisms, with graph and targets given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import Topology
+from latentdo.model.relu_mixture import Noise, OwnMechanism, ReluMixture
+from latentdo.model.relu_network import hidden
+from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, Mechanism, fit_mechanism, fit_noise
+from latentdo.solvers.search.em import assign
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR as OWN_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+Array = NDArray[np.float64]
+Targets = NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A fitted mixture with the assignment of rows under it; :mod:`latentdo.solvers.search.em` has the linear one."""
+
+    responsibilities: Array
+    model: ReluMixture
+    loglik: float
+    cost: float
+
+    @property
+    def evidence(self) -> float:
+        """Penalised log-likelihood: what states are compared by."""
+        return self.loglik - self.cost
+
+    @property
+    def adjacency(self) -> NDArray[np.int8]:
+        """The graph."""
+        return self.model.topology.adjacency
+
+    @property
+    def targets(self) -> Targets:
+        """The targets, ``[K, d]``."""
+        return self.model.topology.targets
+
+    @property
+    def n_components(self) -> int:
+        """Number of components ``K``."""
+        return int(self.responsibilities.shape[1])
+
+    def mechanism(self, j: int) -> Mechanism:
+        """The reference mechanism of a variable."""
+        return Mechanism(self.model.networks[j], self.model.noises[j])
+
+
+def structure_cost(problem: Problem, model: ReluMixture, responsibilities: Array) -> float:
+    """What the structure costs: the table of :mod:`latentdo.solvers.search.penalties` with a network's parameters."""
+    n = problem.n_rows
+    counts = responsibilities.sum(axis=0)
+    cost = 0.5 * (len(counts) - 1) * np.log(n)
+    for j, parents in enumerate(model.parents):
+        shared = max(float(counts @ (1 - model.topology.targets[:, j])), 2.0)
+        mechanism = Mechanism(model.networks[j], model.noises[j])
+        cost += 0.5 * mechanism.n_parameters * np.log(shared)
+        cost -= problem.penalties.edge_prior[parents, j].sum()
+    for (k, _), own in model.own.items():
+        cost += 0.5 * own.n_parameters * np.log(max(counts[k], 2.0)) - problem.penalties.target_prior
+    return float(cost)
+
+
+def fit_own(
+    problem: Problem, j: int, parents: NDArray[np.int64], network: Array, weights: Array, n_components: int
+) -> OwnMechanism:
+    """The mechanism that an intervention put in place of ``j``'s, from the rows (weighted) that underwent it.
+
+    A perfect intervention leaves a constant; an imperfect one may be linear in the parents, or in the hidden units of
+    the reference network: the Schwarz criterion decides.
+    """
+    rows = np.flatnonzero(weights > 1e-6)
+    w, y = weights[rows], problem.z[rows, j]
+    count = max(float(w.sum()), 1e-9)
+    designs = [np.ones((rows.size, 1))]
+    if problem.imperfect and parents.size:
+        x = problem.z[np.ix_(rows, parents)]
+        designs.append(np.column_stack([designs[0], x]))
+        designs.append(np.column_stack([designs[1], hidden(x, network)]))
+    best, best_score = None, -np.inf
+    for design in designs:
+        if design.shape[1] > 1 and count < 3.0 * design.shape[1]:
+            continue
+        weighted = design * w[:, None]
+        gram = weighted.T @ design + 1e-9 * count * np.eye(design.shape[1])
+        coefficients = np.linalg.lstsq(gram, weighted.T @ y, rcond=None)[0]
+        residual = y - design @ coefficients
+        enough = count > 50.0 * n_components
+        noise = fit_noise(residual, w, n_components) if enough else Noise.gaussian(
+            max(float(w @ residual**2) / count, VARIANCE_FLOOR)
+        )  # fmt: skip
+        noise = replace(noise, variances=np.maximum(noise.variances, OWN_FLOOR))
+        score = float(w @ noise.log_density(residual)) - 0.5 * design.shape[1] * np.log(max(count, 2.0))
+        if score > best_score:
+            best, best_score = OwnMechanism(coefficients, noise), score
+    assert best is not None
+    return best
+
+
+def fit_model(
+    problem: Problem,
+    responsibilities: Array,
+    targets: Targets,
+    adjacency: NDArray[np.int8],
+    start: Mapping[int, Mechanism],
+    *,
+    n_components: int,
+    iterations: int = 3,
+) -> ReluMixture:
+    """M-step: reference mechanisms continue from ``start``, intervened ones are fitted afresh."""
+    networks, noises = [], []
+    own: dict[tuple[int, int], OwnMechanism] = {}
+    for j in range(problem.n_variables):
+        parents = np.flatnonzero(adjacency[:, j])
+        x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
+        weights = responsibilities @ (1.0 - targets[:, j])
+        weights[weights < 1e-6] = 0.0
+        if weights.sum() < 1.0:  # every regime targets it: the reference mechanism is never seen
+            weights = np.full(problem.n_rows, 1e-3)
+        if j in start:
+            mechanism = fit_mechanism(
+                x, y, weights, start[j].network,
+                n_components=n_components, noise=start[j].noise, iterations=iterations,
+            )  # fmt: skip
+        else:
+            network, _ = fit_network(x, y, weights, np.random.default_rng(j))
+            mechanism = fit_mechanism(x, y, weights, network, n_components=n_components)
+        networks.append(mechanism.network)
+        noises.append(mechanism.noise)
+        for k in np.flatnonzero(targets[:, j]):
+            own[int(k), j] = fit_own(
+                problem, j, parents, mechanism.network, responsibilities[:, k], n_components
+            )
+    weights = responsibilities.sum(axis=0) / problem.n_rows
+    return ReluMixture(Topology(adjacency, targets, weights), tuple(networks), tuple(noises), own)
+
+
+def settle(problem: Problem, model: ReluMixture) -> State:
+    """Assign the rows under a model, and weigh it."""
+    responsibilities, loglik = assign(problem, model)
+    return State(responsibilities, model, loglik, structure_cost(problem, model, responsibilities))
+
+
+def refine(
+    problem: Problem,
+    responsibilities: Array,
+    targets: Targets,
+    adjacency: NDArray[np.int8],
+    start: Mapping[int, Mechanism],
+    *,
+    n_components: int,
+    iterations: int = 10,
+    tolerance: float = 1.0,
+) -> State:
+    """EM with graph and targets fixed; components that lose their rows are dropped."""
+    best: State | None = None
+    for step in range(iterations):
+        keep = responsibilities.sum(axis=0) >= problem.min_rows
+        keep[: problem.n_labelled] = True
+        if not keep.all() and keep.any():
+            targets = targets[keep]
+            kept = responsibilities[:, keep]
+            total = kept.sum(axis=1, keepdims=True)
+            share = kept.sum(axis=0) / kept.sum()
+            responsibilities = np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)
+            best = None  # with another number of components costs are not comparable step by step
+        model = fit_model(problem, responsibilities, targets, adjacency, start, n_components=n_components)
+        state = settle(problem, model)
+        start = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        responsibilities = state.responsibilities
+        if best is not None and state.evidence < best.evidence + tolerance:
+            return state if state.evidence > best.evidence else best
+        best = state
+        if problem.all_labelled and step:
+            break
+    assert best is not None
+    return best

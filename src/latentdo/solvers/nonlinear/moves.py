@@ -1,0 +1,231 @@
+"""Changes of regimes judged by evidence: targets come and go, components merge and are born."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.solvers.nonlinear.em import State, fit_own, refine
+from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.minority import two_mechanisms
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+Array = NDArray[np.float64]
+TINY = 1e-300
+
+PROBE_ROWS = 1500
+"""Rows of a component on which births are looked for."""
+
+MAX_TRIES = 6
+"""Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
+
+
+class Moves:
+    """Improves a state until no move raises its evidence."""
+
+    def __init__(self, problem: Problem, n_components: int) -> None:
+        self.problem = problem
+        self.n_components = n_components
+
+    def improve(self, state: State, rounds: int = 12) -> State:
+        """Retarget, merge and give birth, in turns."""
+        for _ in range(rounds):
+            before = state.evidence
+            state = self.retarget(state)
+            state = self.merge(state)
+            if not self.problem.all_labelled:
+                state = self.bear(state)
+            if state.evidence < before + 1.0:
+                break
+        return state
+
+    def _refine(
+        self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
+    ) -> State:
+        start = {j: state.mechanism(j) for j in range(self.problem.n_variables)}
+        return refine(
+            self.problem,
+            responsibilities,
+            targets,
+            state.adjacency,
+            start,
+            n_components=self.n_components,
+            iterations=iterations,
+        )
+
+    # ------------------------------------------------------------------------------------------------- targets
+
+    def target_gains(self, state: State) -> Array:
+        """What every (component, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``."""
+        problem, resp = self.problem, state.responsibilities
+        gains = np.full(state.targets.shape, -np.inf)
+        counts = resp.sum(axis=0)
+        for j in range(problem.n_variables):
+            reference = state.model.reference_log_density(problem.z, j)
+            parents = state.model.parents[j]
+            for k in range(state.n_components):
+                if counts[k] < problem.min_rows:
+                    continue
+                own = state.model.own.get((k, j)) or fit_own(
+                    problem, j, parents, state.model.networks[j], resp[:, k], self.n_components
+                )
+                density = state.model.own_log_density(problem.z, j, own)
+                gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
+                    max(counts[k], 2.0)
+                )
+        return gains + problem.penalties.target_prior
+
+    def retarget(self, state: State) -> State:
+        """Drop targets that do not pay and add those that would, as long as the evidence rises."""
+        fixed = self.problem.fixed(state.n_components)
+        gains = self.target_gains(state)
+        wanted = np.where(fixed == FREE, gains > 0.0, state.targets == 1).astype(np.int8)
+        changed = wanted != state.targets
+        if not changed.any():
+            return state
+        trial = self._refine(state, state.responsibilities, wanted, 4)
+        if trial.evidence > state.evidence + 0.5:
+            return trial
+        # All at once was too much: the most promising ones alone.
+        order = np.argsort(-np.abs(np.where(changed, np.nan_to_num(gains, neginf=-1e9), 0.0)).ravel())
+        for place in order[: min(MAX_TRIES, int(changed.sum()))]:
+            k, j = np.unravel_index(place, gains.shape)
+            one = state.targets.copy()
+            one[k, j] = wanted[k, j]
+            trial = self._refine(state, state.responsibilities, one, 3)
+            if trial.evidence > state.evidence + 0.5:
+                return trial
+        return state
+
+    # ------------------------------------------------------------------------------------------------- merges
+
+    def _merges(self, state: State) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
+        """Pairs with the change of the variational bound if they become one, and the targets it would have."""
+        problem, resp = self.problem, state.responsibilities
+        n = problem.n_rows
+        counts = np.maximum(resp.sum(axis=0), 1e-9)
+        entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+        density = np.stack(
+            [state.model.reference_log_density(problem.z, j) for j in range(problem.n_variables)]
+        )
+        for a, b in combinations(range(state.n_components), 2):
+            if b < problem.n_labelled:
+                continue
+            both = resp[:, a] + resp[:, b]
+            touched = np.flatnonzero(state.targets[a] | state.targets[b])
+            change = 0.5 * np.log(n)
+            change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
+            total = counts[a] + counts[b]
+            change += total * np.log(total) - counts[a] * np.log(counts[a]) - counts[b] * np.log(counts[b])
+            targets = np.zeros(problem.n_variables, dtype=np.int8)
+            for j in touched:
+                now = 0.0
+                for k in (a, b):
+                    own = state.model.own.get((k, int(j)))
+                    if own is None:
+                        now += float(resp[:, k] @ density[j])
+                    else:
+                        now += float(resp[:, k] @ state.model.variable_log_density(problem.z, int(j), k))
+                        now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
+                            max(counts[k], 2.0)
+                        )
+                own = fit_own(
+                    problem, int(j), state.model.parents[j], state.model.networks[j], both, self.n_components
+                )
+                alone = state.model.own_log_density(problem.z, int(j), own)
+                kept = (
+                    float(both @ alone)
+                    + problem.penalties.target_prior
+                    - 0.5 * own.n_parameters * np.log(total)
+                )
+                dropped = float(both @ density[j])
+                targets[j] = kept > dropped
+                change += max(kept, dropped) - now
+            if a < problem.n_labelled:
+                fixed = problem.known[a]
+                targets = np.where(fixed == FREE, targets, state.targets[a]).astype(np.int8)
+            yield change, a, b, targets
+
+    def merge(self, state: State) -> State:
+        """Merge components as long as the evidence rises, or there are too many."""
+        while state.n_components > max(self.problem.n_labelled, 1):
+            merges = sorted(self._merges(state), key=lambda m: -m[0])
+            excess = state.n_components > self.problem.max_regimes
+            for change, a, b, targets in merges[:1] if excess else merges[:3]:
+                if change <= 0.0 and not excess:
+                    return state
+                responsibilities = state.responsibilities.copy()
+                responsibilities[:, a] += responsibilities[:, b]
+                joined = state.targets.copy()
+                joined[a] = targets
+                trial = self._refine(
+                    state, np.delete(responsibilities, b, axis=1), np.delete(joined, b, axis=0), 5
+                )
+                if excess or trial.evidence > state.evidence:
+                    state = trial
+                    break
+            else:
+                return state
+        return state
+
+    # ------------------------------------------------------------------------------------------------- births
+
+    def _births(self, state: State) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
+        """Rows of a component that follow a second mechanism in one variable, the clearest case first."""
+        problem = self.problem
+        rng = np.random.default_rng(0)
+        births = []
+        for k in range(state.n_components):
+            member = np.flatnonzero((state.responsibilities[:, k] > 0.5) & (problem.labels < 0))
+            if member.size < 3 * problem.min_rows:
+                continue
+            rows = np.sort(rng.permutation(member)[:PROBE_ROWS])
+            for j in range(problem.n_variables):
+                base = state.model.variable_log_density(problem.z[rows], j, k)
+                y = problem.z[rows, j]
+                now, best = float(base.sum()), None
+                misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
+                for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
+                    share = mask.astype(np.float64)
+                    view = np.column_stack([np.ones(rows.size), y])
+                    value = two_mechanisms(
+                        view, 0, 1, base, np.ones(rows.size), share, 25, 0.1, VARIANCE_FLOOR
+                    )
+                    if best is None or value > best[0]:
+                        best = value, share
+                assert best is not None
+                gain = (best[0] - now) * member.size / rows.size
+                if gain > 2.0 * np.log(problem.n_rows):
+                    births.append((gain, k, j, rows, best[1]))
+        return sorted(births, key=lambda birth: -birth[0])
+
+    def bear(self, state: State) -> State:
+        """Split a component where that raises the evidence."""
+        problem = self.problem
+        for _, k, j, rows, share in self._births(state)[:MAX_TRIES]:
+            if not 0.0 < share.mean() < 1.0:
+                continue
+            mean = share @ problem.z[rows, j] / share.sum()
+            variance = max(share @ (problem.z[rows, j] - mean) ** 2 / share.sum(), VARIANCE_FLOOR)
+            new = np.log(share.mean()) - 0.5 * (
+                np.log(2 * np.pi * variance) + (problem.z[:, j] - mean) ** 2 / variance
+            )
+            old = np.log1p(-share.mean()) + state.model.variable_log_density(problem.z, j, k)
+            leaving = 1.0 / (1.0 + np.exp(np.clip(old - new, -700.0, 700.0)))
+            leaving[problem.labels >= 0] = 0.0
+            responsibilities = np.column_stack(
+                [state.responsibilities, state.responsibilities[:, k] * leaving]
+            )
+            responsibilities[:, k] -= responsibilities[:, -1]
+            newcomer = state.targets[k].copy()
+            newcomer[j] = 1
+            trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
+            if trial.n_components > problem.max_regimes:
+                trial = self.merge(trial)
+            if trial.evidence > state.evidence + 1.0:
+                return trial
+        return state

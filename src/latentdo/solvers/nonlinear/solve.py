@@ -1,0 +1,243 @@
+"""Nonlinear structural search from end to end; see the package for the way it goes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from latentdo.data import Dataset
+from latentdo.graphs import reachability
+from latentdo.model.fitted import Topology
+from latentdo.model.relu_mixture import ReluMixture
+from latentdo.result import FitResult, Status
+from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
+from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
+from latentdo.solvers.nonlinear.mechanism import fit_noise
+from latentdo.solvers.nonlinear.moves import Moves
+from latentdo.solvers.nonlinear.parents import Family, eliminate
+from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
+from latentdo.solvers.search.solve import SCEPTICISM, SearchConfiguration, make_problem
+
+NOISE_COMPONENTS: Mapping[str, int] = {"nonlinear": 1, "flow": 3}
+"""Gaussians in a mechanism's noise: one, or enough for what is neither Gaussian nor of one width."""
+
+ANCESTOR_DRAWS = 200
+"""Graphs drawn to see who is whose ancestor."""
+
+SEARCH_ROWS = 12_000
+"""Structure is searched on at most so many rows and refined on all."""
+
+
+def solve(
+    dataset: Dataset, configuration: SearchConfiguration, density: str, progress: Progress | None = None
+) -> FitResult:
+    """Fit networks by structural search.
+
+    Known regimes and targets are held fixed, unknown ones are found. An interrupt (Ctrl-C) returns the best state so
+    far with status "interrupted"; before the first state it is passed on.
+    """
+    problem = make_problem(dataset, configuration)
+    rng = np.random.default_rng(configuration.random_state)
+    search = problem
+    if problem.n_rows > SEARCH_ROWS:
+        search = problem.take(np.sort(rng.choice(problem.n_rows, SEARCH_ROWS, replace=False)))
+    run = _Search(search, configuration, NOISE_COMPONENTS[density], Journal(progress), rng)
+    status: Status = "converged"
+    try:
+        run.find()
+    except KeyboardInterrupt:
+        if run.best is None:
+            raise
+        status = "interrupted"
+    assert run.best is not None
+    best, comparison = run.best, run.comparison
+    if search is not problem:
+        best = _on_all_rows(problem, best, run.n_components)
+        run.journal.note("all rows", best)
+    return _result(dataset, problem, configuration, density, best, run, status, comparison)
+
+
+class _Search:
+    """One run: what is fixed, and the best state so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        configuration: SearchConfiguration,
+        n_components: int,
+        journal: Journal,
+        rng: np.random.Generator,
+    ) -> None:
+        self.problem = problem
+        self.configuration = configuration
+        self.n_components = n_components
+        self.journal = journal
+        self.rng = rng
+        self.best: State | None = None
+        self.families: list[Family] = []
+        self.rough: RoughGraph | None = None
+        self.comparison: tuple[Mapping[str, Any], ...] = ()
+
+    def find(self) -> None:
+        """From nothing to the best state."""
+        problem = self.problem
+        rough = rough_graph(problem, two_widths=self.n_components > 1, seed=self.configuration.random_state)
+        self.rough = rough
+        inputs = predecessors(rough, problem)
+        found = [
+            find_minority(problem, j, inputs[j], rough, self.n_components, self.rng)
+            for j in range(problem.n_variables)
+        ]
+        start = {j: mechanism for j, (_, mechanism) in enumerate(found)}
+        if problem.max_regimes == 1:
+            responsibilities = np.ones((problem.n_rows, 1))
+            targets = np.zeros((1, problem.n_variables), dtype=np.int8)
+        else:
+            minority = np.column_stack([second for second, _ in found])
+            responsibilities, targets = first_regimes(problem, minority)
+        state = refine(
+            problem, responsibilities, targets, _matrix(inputs), start,
+            n_components=self.n_components, iterations=12,
+        )  # fmt: skip
+        self.best = state
+        self.journal.note("regimes", state)
+        moves = Moves(problem, self.n_components)
+        state = moves.improve(state)
+        self.best = state
+        self.journal.note("moves", state)
+        state = self.prune(state, inputs)
+        self.best = state
+        self.journal.note("parents", state)
+        state = moves.improve(state)
+        self.best = state
+        self.journal.note("final", state)
+        if problem.n_labelled == 0 and state.n_components > 1:
+            self.best = self.doubt(state)
+
+    def prune(self, state: State, inputs: list[list[int]]) -> State:
+        """Keep the inputs that are parents, and settle the rows again."""
+        problem = self.problem
+        self.families = [
+            eliminate(
+                problem, j, inputs[j], state.mechanism(j),
+                state.responsibilities @ (1.0 - state.targets[:, j]),
+                n_components=self.n_components, rng=self.rng,
+            )
+            for j in range(problem.n_variables)
+        ]  # fmt: skip
+        adjacency = _matrix([list(family.parents) for family in self.families])
+        start = {j: family.mechanism for j, family in enumerate(self.families)}
+        return refine(
+            problem, state.responsibilities, state.targets, adjacency, start, n_components=self.n_components
+        )
+
+    def doubt(self, state: State) -> State:
+        """One regime with flexible noise, if hidden interventions do not explain the rows much better."""
+        problem = self.problem
+        everyone = np.ones((problem.n_rows, 1))
+        none = np.zeros((1, problem.n_variables), dtype=np.int8)
+        start = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        single = refine(problem, everyone, none, state.adjacency, start, n_components=self.n_components)
+        flexible = single.evidence
+        for j in range(problem.n_variables):
+            residual = problem.z[:, j] - single.model.reference_mean(problem.z, j)
+            now = single.model.noises[j]
+            mixed = fit_noise(residual, everyone[:, 0], 3)
+            gain = float(mixed.log_density(residual).sum() - now.log_density(residual).sum())
+            gain -= 0.5 * (mixed.n_parameters - now.n_parameters) * np.log(problem.n_rows)
+            flexible += max(gain, 0.0)
+        hidden = state.evidence > flexible + SCEPTICISM * np.log(problem.n_rows)
+        self.comparison = (
+            {"model": "hidden interventions", "evidence": state.evidence, "chosen": hidden},
+            {"model": "one regime, flexible noise", "evidence": flexible, "chosen": not hidden},
+        )
+        return state if hidden else single
+
+
+def _matrix(inputs: list[list[int]]) -> NDArray[np.int8]:
+    adjacency = np.zeros((len(inputs), len(inputs)), dtype=np.int8)
+    for j, parents in enumerate(inputs):
+        adjacency[parents, j] = 1
+    return adjacency
+
+
+def _on_all_rows(problem: Problem, state: State, n_components: int) -> State:
+    """Carry a state found on some of the rows to all of them."""
+    everywhere = settle(problem, state.model)
+    start = {j: state.mechanism(j) for j in range(problem.n_variables)}
+    return refine(
+        problem, everywhere.responsibilities, state.targets, state.adjacency, start,
+        n_components=n_components, iterations=4,
+    )  # fmt: skip
+
+
+def _edge_probabilities(run: _Search, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Probability of every edge given the order of the variables; the chosen graph if elimination was not reached."""
+    probabilities = adjacency.astype(np.float64)
+    for j, family in enumerate(run.families):
+        for i, probability in family.probabilities.items():
+            probabilities[i, j] = probability
+    return probabilities
+
+
+def _ancestor_probabilities(edges: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Share of graphs, drawn edge by edge (one order: never a cycle), in which one variable causes another."""
+    rng = np.random.default_rng(seed)
+    draws = [reachability((rng.random(edges.shape) < edges).astype(np.int8)) for _ in range(ANCESTOR_DRAWS)]
+    return np.asarray(np.mean(draws, axis=0))
+
+
+def _result(
+    dataset: Dataset,
+    problem: Problem,
+    configuration: SearchConfiguration,
+    density: str,
+    state: State,
+    run: _Search,
+    status: Status,
+    comparison: tuple[Mapping[str, Any], ...],
+) -> FitResult:
+    responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
+    start = {j: state.mechanism(j) for j in range(problem.n_variables)}
+    model: ReluMixture = fit_model(
+        problem, responsibilities, targets, state.adjacency, start,
+        n_components=run.n_components, iterations=1,
+    )  # fmt: skip
+    weights = responsibilities.sum(axis=0) / len(responsibilities)
+    model = replace(model, topology=Topology(state.adjacency, targets, weights))
+    final = replace(state, responsibilities=responsibilities, model=model)
+    gains = Moves(problem, run.n_components).target_gains(final)
+    known = problem.fixed(len(targets)) >= 0
+    target_probabilities = np.where(known, targets, np.asarray(expit(gains)))
+    if problem.n_labelled == 0:
+        target_probabilities[0] = 0.0
+    edges = _edge_probabilities(run, state.adjacency)
+    return FitResult(
+        model=model,
+        columns=dataset.columns,
+        preprocessor=dataset.preprocessor,
+        regime_names=regime_names(dataset, responsibilities.shape[1]),
+        responsibilities=responsibilities,
+        edge_probabilities=edges,
+        ancestor_probabilities=_ancestor_probabilities(edges, configuration.random_state),
+        target_probabilities=target_probabilities,
+        evidence=state.evidence,
+        evidence_terms={"log_likelihood": state.loglik, "structure_cost": -state.cost},
+        solver="search",
+        density=density,
+        intervention=configuration.intervention,
+        status=status,
+        message="" if status == "converged" else "interrupted: the best state so far",
+        history=tuple(run.journal.entries),
+        comparison=comparison,
+        data_hash=dataset.content_hash(),
+        seconds=time.perf_counter() - run.journal.began,
+    )

@@ -1,0 +1,80 @@
+"""What structural searches report alike: the course of a fit, and regimes in an order that users can rely on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.solvers.search.problem import Problem
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+class Summary(Protocol):
+    """What a journal wants to know of a state."""
+
+    @property
+    def evidence(self) -> float: ...  # noqa: D102
+    @property
+    def n_components(self) -> int: ...  # noqa: D102
+    @property
+    def adjacency(self) -> NDArray[np.int8]: ...  # noqa: D102
+
+
+class Journal:
+    """Keeps the history of a fit, and tells whoever listens."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.began = time.perf_counter()
+        self.entries: list[Mapping[str, Any]] = []
+        self._progress = progress
+
+    def note(self, step: str, state: Summary) -> None:
+        """Record where the fit stands after a step."""
+        entry = {
+            "step": step,
+            "evidence": state.evidence,
+            "regimes": state.n_components,
+            "edges": int(state.adjacency.sum()),
+            "seconds": time.perf_counter() - self.began,
+        }
+        self.entries.append(entry)
+        if self._progress is not None:
+            self._progress(entry)
+
+
+def canonical(
+    problem: Problem, responsibilities: NDArray[np.float64], targets: NDArray[np.int8]
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Responsibilities and targets with regime 0 as the reference.
+
+    Labelled components keep their places, and free ones without targets join regime 0. Without labels, components
+    without targets become regime 0 (an empty one if there are none) and the others follow by size.
+    """
+    resp = responsibilities
+    n_components = resp.shape[1]
+    if problem.n_labelled:
+        free = np.arange(n_components) >= problem.n_labelled
+        plain = np.flatnonzero(free & (targets.sum(axis=1) == 0))
+        kept = np.setdiff1d(np.arange(n_components), plain)
+        joined = resp[:, kept]
+        joined[:, 0] += resp[:, plain].sum(axis=1)
+        return joined, targets[kept]
+    counts = resp.sum(axis=0)
+    plain = np.flatnonzero(targets.sum(axis=1) == 0)
+    others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
+    reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))
+    zero = np.zeros((1, problem.n_variables), dtype=np.int8)
+    return np.column_stack([reference, resp[:, others]]), np.vstack([zero, targets[others]])
+
+
+def regime_names(dataset: Dataset, n_regimes: int) -> tuple[Hashable, ...]:
+    """The user's labels, then the numbers of regimes that have none."""
+    labels = list(dataset.regime_labels)
+    fresh = iter(k for k in range(n_regimes + len(labels)) if k not in labels)
+    return tuple(labels) + tuple(next(fresh) for _ in range(n_regimes - len(labels)))

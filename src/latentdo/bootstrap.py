@@ -89,7 +89,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     resample : {"half", "bootstrap"}
         Half of the rows, drawn without replacement; or as many as there are, drawn with it. To first order both vary as
         much as the estimate itself, but the latter repeats rows, which look like very narrow regimes: where regimes are
-        hidden, it finds too many of them. Use it where all rows are labelled, or with ``max_regimes=1``.
+        hidden, it may find too many of them. Halves lose regimes of few rows instead. Use "bootstrap" where all rows
+        are labelled, where regimes are small, or with ``max_regimes=1``.
     threshold : float
         Edges enter the consensus graph if their support is larger.
     warm_start : bool
@@ -498,6 +499,13 @@ def _fit_resample(
         raise KeyboardInterrupt
     found: FitResult = estimator.result_
     responsibilities = estimator.predict_proba(dataset.to_frame())
+    if dataset.regimes is not None:  # what is known of a row is not to be guessed again
+        place = [
+            found.regime_names.index(label) for label in dataset.regime_labels if label in found.regime_names
+        ]
+        known = np.flatnonzero(dataset.regimes >= 0)
+        if len(place) == len(dataset.regime_labels):
+            responsibilities[known] = np.eye(found.n_regimes)[np.array(place)[dataset.regimes[known]]]
     match, overlap = match_regimes(reference, found, responsibilities, labelled=dataset.regimes is not None)
     own = found.model.topology.targets[np.maximum(match, 0)]
     return Resample(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-EXPERIMENTS = ["pairs", "linear_latent", "overlap", "false_alarms", "calibration"]
+EXPERIMENTS = ["pairs", "linear_latent", "overlap", "false_alarms", "calibration", "bootstrap_support"]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -95,7 +95,7 @@ def polish(
     rng : Generator
         Source of randomness.
     n_kicks : int, optional
-        Restarts of the local search from disturbed optima.
+        Restarts of the local search from disturbed optima, in the first round.
     max_rounds : int
         Alternations at most; one is enough if all rows are labelled.
 
@@ -107,11 +107,12 @@ def polish(
         Edges changed on the way.
     """
     total = 0
-    for _ in range(max_rounds):
+    for number in range(max_rounds):
         moments = moments_of(z, labelled_responsibilities(model, z, labels))
         before = model.topology
         score = LinearScore(moments, known, edge_log_odds, perfect)
-        adjacency, targets = search(score, before.adjacency, allowed, required, rng, n_kicks)
+        kicks = n_kicks if number == 0 else 0  # later rounds only follow the rows that moved
+        adjacency, targets = search(score, before.adjacency, allowed, required, rng, kicks)
         moves = int((adjacency != before.adjacency).sum())
         model = fit_linear(moments, adjacency, targets, perfect=perfect)
         total += moves

@@ -247,6 +247,7 @@ def _polish(
             mixture.graph.required.numpy(),
             perfect=perfect,
             rng=rng,
+            n_kicks=None if start is finished else 0,  # the proposal is an optimum of a search already
         )
         end = Finished(model, start.kept, np.where(model.topology.targets, 1.0, 0.0))
         ends.append((penalised_score(model, z, labels, c)["total"], end))

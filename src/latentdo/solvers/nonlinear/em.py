@@ -124,7 +124,7 @@ def fit_model(
         x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
         weights = responsibilities @ (1.0 - targets[:, j])
         weights[weights < 1e-6] = 0.0
-        if weights.sum() < 1.0:  # every regime targets it: the reference mechanism is never seen
+        if weights.sum() < 1.0:  # every regime is known to target it: the reference mechanism is never seen
             weights = np.full(problem.n_rows, 1e-3)
         if j in start:
             mechanism = fit_mechanism(

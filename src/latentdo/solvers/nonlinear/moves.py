@@ -8,7 +8,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.relu_mixture import Noise
 from latentdo.solvers.nonlinear.em import State, fit_own, refine
+from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
@@ -16,6 +18,9 @@ from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
 TINY = 1e-300
+
+FLEXIBLE = 3
+"""Gaussians in the noise that a birth has to beat."""
 
 PROBE_ROWS = 1500
 """Rows of a component on which births are looked for."""
@@ -31,13 +36,13 @@ class Moves:
         self.problem = problem
         self.n_components = n_components
 
-    def improve(self, state: State, rounds: int = 12) -> State:
-        """Retarget, merge and give birth, in turns."""
+    def improve(self, state: State, *, births: bool = True, rounds: int = 12) -> State:
+        """Retarget, merge and (if wanted) give birth, in turns."""
         for _ in range(rounds):
             before = state.evidence
             state = self.retarget(state)
             state = self.merge(state)
-            if not self.problem.all_labelled:
+            if births and not self.problem.all_labelled:
                 state = self.bear(state)
             if state.evidence < before + 1.0:
                 break
@@ -60,12 +65,16 @@ class Moves:
     # ------------------------------------------------------------------------------------------------- targets
 
     def target_gains(self, state: State) -> Array:
-        """What every (component, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``."""
+        """What every (component, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``.
+
+        It has to beat the reference mechanism with flexible noise.
+        """
         problem, resp = self.problem, state.responsibilities
         gains = np.full(state.targets.shape, -np.inf)
+        flexible = self._flexible(state)
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
-            reference = state.model.reference_log_density(problem.z, j)
+            reference = flexible[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
             parents = state.model.parents[j]
             for k in range(state.n_components):
                 if counts[k] < problem.min_rows:
@@ -84,6 +93,11 @@ class Moves:
         fixed = self.problem.fixed(state.n_components)
         gains = self.target_gains(state)
         wanted = np.where(fixed == FREE, gains > 0.0, state.targets == 1).astype(np.int8)
+        # Somebody must follow the reference mechanism, if only the regime that would gain least by its own.
+        for j in np.flatnonzero(wanted.all(axis=0)):
+            free = np.flatnonzero(fixed[:, j] == FREE)
+            if free.size:
+                wanted[free[np.argmin(gains[free, j])], j] = 0
         changed = wanted != state.targets
         if not changed.any():
             return state
@@ -174,7 +188,27 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- births
 
-    def _births(self, state: State) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
+    def _flexible(self, state: State) -> list[tuple[Noise, float]]:
+        """For every variable more flexible noise, and what it would gain.
+
+        Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
+        explains them as well; a regime must explain them better.
+        """
+        problem = self.problem
+        found = []
+        for j in range(problem.n_variables):
+            weights = state.responsibilities @ (1.0 - state.targets[:, j])
+            residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
+            now = state.model.noises[j]
+            flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)
+            gain = float(weights @ (flexible.log_density(residual) - now.log_density(residual)))
+            gain -= 0.5 * (flexible.n_parameters - now.n_parameters) * np.log(max(weights.sum(), 2.0))
+            found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
+        return found
+
+    def _births(
+        self, state: State, flexible: list[tuple[Noise, float]]
+    ) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
         """Rows of a component that follow a second mechanism in one variable, the clearest case first."""
         problem = self.problem
         rng = np.random.default_rng(0)
@@ -185,8 +219,11 @@ class Moves:
                 continue
             rows = np.sort(rng.permutation(member)[:PROBE_ROWS])
             for j in range(problem.n_variables):
-                base = state.model.variable_log_density(problem.z[rows], j, k)
                 y = problem.z[rows, j]
+                if state.targets[k, j]:
+                    base = state.model.variable_log_density(problem.z[rows], j, k)
+                else:
+                    base = flexible[j][0].log_density(y - state.model.reference_mean(problem.z[rows], j))
                 now, best = float(base.sum()), None
                 misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
                 for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
@@ -206,7 +243,8 @@ class Moves:
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         problem = self.problem
-        for _, k, j, rows, share in self._births(state)[:MAX_TRIES]:
+        flexible = self._flexible(state)
+        for _, k, j, rows, share in self._births(state, flexible)[:MAX_TRIES]:
             if not 0.0 < share.mean() < 1.0:
                 continue
             mean = share @ problem.z[rows, j] / share.sum()
@@ -226,6 +264,7 @@ class Moves:
             trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
             if trial.n_components > problem.max_regimes:
                 trial = self.merge(trial)
-            if trial.evidence > state.evidence + 1.0:
+            to_beat = 1.0 if state.targets[k, j] else 1.0 + flexible[j][1]
+            if trial.evidence > state.evidence + to_beat:
                 return trial
         return state

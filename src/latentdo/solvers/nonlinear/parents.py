@@ -44,6 +44,10 @@ class _Fits:
 
     def __init__(self, problem: Problem, j: int, weights: Array, n_components: int) -> None:
         rows = np.flatnonzero(weights > 1e-3)
+        if (
+            rows.size < 3 * UNITS
+        ):  # every regime is known to target it: nothing can be said, so say it of all rows
+            rows, weights = np.arange(problem.n_rows), np.full(problem.n_rows, 1e-3)
         self.z, self.y, self.weights = problem.z[rows], problem.z[rows, j], weights[rows]
         self.n_components = n_components
         self.total = float(self.weights.sum())

@@ -110,7 +110,8 @@ class _Search:
         self.best = state
         self.journal.note("regimes", state)
         moves = Moves(problem, self.n_components)
-        state = moves.improve(state)
+        # Births wait until the networks fit well: a bad fit looks like a hidden regime.
+        state = moves.improve(state, births=False)
         self.best = state
         self.journal.note("moves", state)
         state = self.prune(state, inputs)

@@ -71,18 +71,25 @@ def structure_cost(problem: Problem, model: ReluMixture, responsibilities: Array
 
 
 def fit_own(
-    problem: Problem, j: int, parents: NDArray[np.int64], network: Array, weights: Array, n_components: int
+    problem: Problem,
+    j: int,
+    parents: NDArray[np.int64],
+    network: Array,
+    weights: Array,
+    *,
+    n_components: int = 1,
+    plain: bool = False,
 ) -> OwnMechanism:
     """The mechanism that an intervention put in place of ``j``'s, from the rows (weighted) that underwent it.
 
     A perfect intervention leaves a constant; an imperfect one may be linear in the parents, or in the hidden units of
-    the reference network: the Schwarz criterion decides.
+    the reference network: the Schwarz criterion decides, unless it must be ``plain``, a constant.
     """
     rows = np.flatnonzero(weights > 1e-6)
     w, y = weights[rows], problem.z[rows, j]
     count = max(float(w.sum()), 1e-9)
     designs = [np.ones((rows.size, 1))]
-    if problem.imperfect and parents.size:
+    if problem.imperfect and parents.size and not plain:
         x = problem.z[np.ix_(rows, parents)]
         designs.append(np.column_stack([designs[0], x]))
         designs.append(np.column_stack([designs[1], hidden(x, network)]))
@@ -114,6 +121,7 @@ def fit_model(
     start: Mapping[int, Mechanism],
     *,
     n_components: int,
+    own_components: int = 1,
     iterations: int = 3,
 ) -> ReluMixture:
     """M-step: reference mechanisms continue from ``start``, intervened ones are fitted afresh."""
@@ -138,7 +146,7 @@ def fit_model(
         noises.append(mechanism.noise)
         for k in np.flatnonzero(targets[:, j]):
             own[int(k), j] = fit_own(
-                problem, j, parents, mechanism.network, responsibilities[:, k], n_components
+                problem, j, parents, mechanism.network, responsibilities[:, k], n_components=own_components
             )
     weights = responsibilities.sum(axis=0) / problem.n_rows
     return ReluMixture(Topology(adjacency, targets, weights), tuple(networks), tuple(noises), own)

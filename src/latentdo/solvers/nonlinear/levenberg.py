@@ -119,6 +119,7 @@ def fit_network(
     start: Array | None = None,
     iterations: int = 30,
     start_rows: int = 1500,
+    tolerance: float = 1e-4,
 ) -> tuple[Array, float]:
     """Best of several starts on a few rows (and of ``start``, if given), continued on all rows."""
     if x.shape[1] == 0:
@@ -131,4 +132,4 @@ def fit_network(
         candidates.append(start)
     fits = [descend(*few, candidate, 25) for candidate in candidates]
     best = min(fits, key=lambda fit: fit[1])[0]
-    return descend(x, y, weights, best, iterations)
+    return descend(x, y, weights, best, iterations, tolerance)

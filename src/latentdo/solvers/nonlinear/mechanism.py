@@ -54,7 +54,7 @@ def fit_noise(residual: Array, weights: Array, n_components: int, start: Noise |
         widths = np.geomspace(0.05, 2.0, n_components)
         noise = Noise(np.full(n_components, 1.0 / n_components), np.zeros(n_components), variance * widths)
     floor = max(NARROWEST**2 * variance, VARIANCE_FLOOR)
-    for _ in range(15):
+    for _ in range(15 if noise is not start else 6):
         share = softmax(noise.log_joint(residual), axis=1) * weights[:, None]
         counts = np.maximum(share.sum(axis=0), 1e-9)
         means = share.T @ residual / counts

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from latentdo.model.relu_mixture import Noise
 from latentdo.solvers.nonlinear.em import State, fit_own, refine
-from latentdo.solvers.nonlinear.mechanism import fit_noise
+from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
@@ -36,8 +37,10 @@ class Moves:
         self.problem = problem
         self.n_components = n_components
 
-    def improve(self, state: State, *, births: bool = True, rounds: int = 12) -> State:
+    def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
         """Retarget, merge and (if wanted) give birth, in turns."""
+        if births:
+            state = self.mend(state)
         for _ in range(rounds):
             before = state.evidence
             state = self.retarget(state)
@@ -62,6 +65,42 @@ class Moves:
             iterations=iterations,
         )
 
+    # ------------------------------------------------------------------------------------------------- networks
+
+    def mend(self, state: State) -> State:
+        """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
+        problem = self.problem
+        mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        mended = False
+        for j, (_, gain) in enumerate(self._flexible(state)):
+            parents = state.model.parents[j]
+            if gain <= 0.0 or not parents.size:
+                continue
+            weights = state.responsibilities @ (1.0 - state.targets[:, j])
+            weights[weights < 1e-3] = 0.0
+            x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
+            rng = np.random.default_rng(j)
+            for start in (mechanisms[j].network, None):
+                network, _ = fit_network(
+                    x, y, weights, rng, starts=0 if start is not None else 4, start=start, iterations=120,
+                    tolerance=1e-5,
+                )  # fmt: skip
+                trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
+                if weights @ (trial.log_density(x, y) - mechanisms[j].log_density(x, y)) > 1.0:
+                    mechanisms[j], mended = trial, True
+        if not mended:
+            return state
+        better = refine(
+            problem,
+            state.responsibilities,
+            state.targets,
+            state.adjacency,
+            mechanisms,
+            n_components=self.n_components,
+            iterations=4,
+        )
+        return better if better.evidence > state.evidence else state
+
     # ------------------------------------------------------------------------------------------------- targets
 
     def target_gains(self, state: State) -> Array:
@@ -76,11 +115,13 @@ class Moves:
         for j in range(problem.n_variables):
             reference = flexible[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
             parents = state.model.parents[j]
+            # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
+            doubtful = flexible[j][1] > 0.0
             for k in range(state.n_components):
                 if counts[k] < problem.min_rows:
                     continue
                 own = state.model.own.get((k, j)) or fit_own(
-                    problem, j, parents, state.model.networks[j], resp[:, k], self.n_components
+                    problem, j, parents, state.model.networks[j], resp[:, k], plain=doubtful
                 )
                 density = state.model.own_log_density(problem.z, j, own)
                 gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
@@ -147,9 +188,7 @@ class Moves:
                         now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
                             max(counts[k], 2.0)
                         )
-                own = fit_own(
-                    problem, int(j), state.model.parents[j], state.model.networks[j], both, self.n_components
-                )
+                own = fit_own(problem, int(j), state.model.parents[j], state.model.networks[j], both)
                 alone = state.model.own_log_density(problem.z, int(j), own)
                 kept = (
                     float(both @ alone)
@@ -197,6 +236,9 @@ class Moves:
         problem = self.problem
         found = []
         for j in range(problem.n_variables):
+            if self.n_components >= FLEXIBLE:
+                found.append((state.model.noises[j], 0.0))
+                continue
             weights = state.responsibilities @ (1.0 - state.targets[:, j])
             residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
             now = state.model.noises[j]
@@ -236,9 +278,29 @@ class Moves:
                         best = value, share
                 assert best is not None
                 gain = (best[0] - now) * member.size / rows.size
-                if gain > 2.0 * np.log(problem.n_rows):
+                leaving = rows[best[1] > 0.5]
+                if gain > 2.0 * np.log(problem.n_rows) and not self._is_misfit(state, j, leaving):
                     births.append((gain, k, j, rows, best[1]))
         return sorted(births, key=lambda birth: -birth[0])
+
+    def _is_misfit(self, state: State, j: int, rows: NDArray[np.int64]) -> bool:
+        """Whether rows that leave the mechanism of ``j`` show its network at fault rather than an intervention.
+
+        Where a network is off, the variable is still a function of its parents with little noise, or with less than
+        elsewhere. An intervention makes it something else: independent of the parents if it is perfect, noisier if it
+        is not. (Interventions on the function alone are for the minorities at the start to find.)
+        """
+        parents = state.model.parents[j]
+        y = self.problem.z[rows, j]
+        noise = state.model.noises[j]
+        usual = float(noise.weights @ (noise.variances + noise.means**2))
+        if y.size < 5 * (parents.size + 2) or y.var() < usual:
+            return True
+        if not parents.size:
+            return False
+        design = np.column_stack([np.ones(y.size), self.problem.z[np.ix_(rows, parents)]])
+        left = float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
+        return left < 0.5 * float(y.var()) and (not self.problem.imperfect or left < 10.0 * usual)
 
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""

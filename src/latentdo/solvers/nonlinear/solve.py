@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
@@ -51,18 +52,20 @@ def solve(
         search = problem.take(np.sort(rng.choice(problem.n_rows, SEARCH_ROWS, replace=False)))
     run = _Search(search, configuration, NOISE_COMPONENTS[density], Journal(progress), rng)
     status: Status = "converged"
-    try:
-        run.find()
-    except KeyboardInterrupt:
-        if run.best is None:
-            raise
-        status = "interrupted"
-    assert run.best is not None
-    best, comparison = run.best, run.comparison
-    if search is not problem:
-        best = _on_all_rows(problem, best, run.n_components)
-        run.journal.note("all rows", best)
-    return _result(dataset, problem, configuration, density, best, run, status, comparison)
+    # Several threads on matrices this small mostly wait for each other.
+    with threadpool_limits(limits=1):
+        try:
+            run.find()
+        except KeyboardInterrupt:
+            if run.best is None:
+                raise
+            status = "interrupted"
+        assert run.best is not None
+        best = run.best
+        if search is not problem:
+            best = _on_all_rows(problem, best, run.n_components)
+            run.journal.note("all rows", best)
+        return _result(dataset, problem, configuration, density, best, run, status)
 
 
 class _Search:
@@ -204,13 +207,12 @@ def _result(
     state: State,
     run: _Search,
     status: Status,
-    comparison: tuple[Mapping[str, Any], ...],
 ) -> FitResult:
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     start = {j: state.mechanism(j) for j in range(problem.n_variables)}
     model: ReluMixture = fit_model(
         problem, responsibilities, targets, state.adjacency, start,
-        n_components=run.n_components, iterations=1,
+        n_components=run.n_components, own_components=run.n_components, iterations=1,
     )  # fmt: skip
     weights = responsibilities.sum(axis=0) / len(responsibilities)
     model = replace(model, topology=Topology(state.adjacency, targets, weights))
@@ -238,7 +240,7 @@ def _result(
         status=status,
         message="" if status == "converged" else "interrupted: the best state so far",
         history=tuple(run.journal.entries),
-        comparison=comparison,
+        comparison=run.comparison,
         data_hash=dataset.content_hash(),
         seconds=time.perf_counter() - run.journal.began,
     )

@@ -41,6 +41,7 @@ class Moves:
         """Retarget, merge and (if wanted) give birth, in turns."""
         if births:
             state = self.mend(state)
+        state = self.simplify(state)
         for _ in range(rounds):
             before = state.evidence
             state = self.retarget(state)
@@ -72,7 +73,7 @@ class Moves:
         problem = self.problem
         mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
         mended = False
-        for j, (_, gain) in enumerate(self._flexible(state)):
+        for j, (_, gain) in enumerate(self.flexible(state)):
             parents = state.model.parents[j]
             if gain <= 0.0 or not parents.size:
                 continue
@@ -110,13 +111,13 @@ class Moves:
         """
         problem, resp = self.problem, state.responsibilities
         gains = np.full(state.targets.shape, -np.inf)
-        flexible = self._flexible(state)
+        noises = self.flexible(state)
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
-            reference = flexible[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
+            reference = noises[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
             parents = state.model.parents[j]
             # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
-            doubtful = flexible[j][1] > 0.0
+            doubtful = noises[j][1] > 0.0
             for k in range(state.n_components):
                 if counts[k] < problem.min_rows:
                     continue
@@ -134,11 +135,10 @@ class Moves:
         fixed = self.problem.fixed(state.n_components)
         gains = self.target_gains(state)
         wanted = np.where(fixed == FREE, gains > 0.0, state.targets == 1).astype(np.int8)
-        # Somebody must follow the reference mechanism, if only the regime that would gain least by its own.
-        for j in np.flatnonzero(wanted.all(axis=0)):
-            free = np.flatnonzero(fixed[:, j] == FREE)
-            if free.size:
-                wanted[free[np.argmin(gains[free, j])], j] = 0
+        # The reference mechanism is what most rows share. If most want their own, it is the network that is bad.
+        weights = state.responsibilities.sum(axis=0) / self.problem.n_rows
+        crowded = (weights @ wanted > 0.5) & (weights @ wanted > weights @ state.targets)
+        wanted[:, crowded] = state.targets[:, crowded]
         changed = wanted != state.targets
         if not changed.any():
             return state
@@ -155,6 +155,41 @@ class Moves:
             if trial.evidence > state.evidence + 0.5:
                 return trial
         return state
+
+    def simplify(self, state: State) -> State:
+        """Drop targets of regimes with several, where the reference network can learn to fit the regime's rows.
+
+        An intervention takes variables where no other row has been. There the networks of its descendants are off
+        until they have seen its rows, which therefore look like targets too.
+        """
+        problem = self.problem
+        fixed = problem.fixed(state.n_components)
+        targets = state.targets.copy()
+        mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        resp = state.responsibilities
+        counts = resp.sum(axis=0)
+        for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
+            if targets[k].sum() < 2 or counts[k] < problem.min_rows:
+                continue
+            own = state.model.own[int(k), int(j)]
+            others = resp @ (1.0 - targets[:, j])
+            weights = others + resp[:, k]
+            x, y = np.ascontiguousarray(problem.z[:, state.model.parents[j]]), problem.z[:, j]
+            now = float(others @ mechanisms[j].log_density(x, y))
+            now += float(resp[:, k] @ state.model.own_log_density(problem.z, int(j), own))
+            now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(max(counts[k], 2.0))
+            weights[weights < 1e-3] = 0.0
+            rng = np.random.default_rng([int(k), int(j)])
+            network, _ = fit_network(x, y, weights, rng, starts=2, start=mechanisms[j].network, iterations=60)
+            trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
+            if float(weights @ trial.log_density(x, y)) > now:
+                targets[k, j], mechanisms[j] = 0, trial
+        if np.array_equal(targets, state.targets):
+            return state
+        simpler = refine(
+            problem, resp, targets, state.adjacency, mechanisms, n_components=self.n_components, iterations=5
+        )
+        return simpler if simpler.evidence > state.evidence else state
 
     # ------------------------------------------------------------------------------------------------- merges
 
@@ -227,7 +262,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- births
 
-    def _flexible(self, state: State) -> list[tuple[Noise, float]]:
+    def flexible(self, state: State) -> list[tuple[Noise, float]]:
         """For every variable more flexible noise, and what it would gain.
 
         Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
@@ -305,8 +340,8 @@ class Moves:
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         problem = self.problem
-        flexible = self._flexible(state)
-        for _, k, j, rows, share in self._births(state, flexible)[:MAX_TRIES]:
+        noises = self.flexible(state)
+        for _, k, j, rows, share in self._births(state, noises)[:MAX_TRIES]:
             if not 0.0 < share.mean() < 1.0:
                 continue
             mean = share @ problem.z[rows, j] / share.sum()
@@ -326,7 +361,7 @@ class Moves:
             trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
             if trial.n_components > problem.max_regimes:
                 trial = self.merge(trial)
-            to_beat = 1.0 if state.targets[k, j] else 1.0 + flexible[j][1]
+            to_beat = 1.0 if state.targets[k, j] else 1.0 + noises[j][1]
             if trial.evidence > state.evidence + to_beat:
                 return trial
         return state

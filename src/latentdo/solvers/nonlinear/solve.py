@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
-from latentdo.model.fitted import Topology
 from latentdo.model.relu_mixture import ReluMixture
 from latentdo.result import FitResult, Status
 from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
@@ -27,8 +25,11 @@ from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.solve import SCEPTICISM, SearchConfiguration, make_problem
 
+SEARCH_NOISE = 1
+"""Structure is searched with Gaussian noise whatever the density: mixed noise explains bad fits too well (lab book)."""
+
 NOISE_COMPONENTS: Mapping[str, int] = {"nonlinear": 1, "flow": 3}
-"""Gaussians in a mechanism's noise: one, or enough for what is neither Gaussian nor of one width."""
+"""Gaussians in the final mechanisms' noise: one, or enough for what is neither Gaussian nor of one width."""
 
 ANCESTOR_DRAWS = 200
 """Graphs drawn to see who is whose ancestor."""
@@ -50,7 +51,7 @@ def solve(
     search = problem
     if problem.n_rows > SEARCH_ROWS:
         search = problem.take(np.sort(rng.choice(problem.n_rows, SEARCH_ROWS, replace=False)))
-    run = _Search(search, configuration, NOISE_COMPONENTS[density], Journal(progress), rng)
+    run = _Search(search, configuration, SEARCH_NOISE, Journal(progress), rng)
     status: Status = "converged"
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):
@@ -158,9 +159,11 @@ class _Search:
             gain = float(mixed.log_density(residual).sum() - now.log_density(residual).sum())
             gain -= 0.5 * (mixed.n_parameters - now.n_parameters) * np.log(problem.n_rows)
             flexible += max(gain, 0.0)
-        hidden = state.evidence > flexible + SCEPTICISM * np.log(problem.n_rows)
+        # Both sides may use flexible noise, or the comparison would be about noise.
+        found = state.evidence + sum(gain for _, gain in Moves(problem, self.n_components).flexible(state))
+        hidden = found > flexible + SCEPTICISM * np.log(problem.n_rows)
         self.comparison = (
-            {"model": "hidden interventions", "evidence": state.evidence, "chosen": hidden},
+            {"model": "hidden interventions", "evidence": found, "chosen": hidden},
             {"model": "one regime, flexible noise", "evidence": flexible, "chosen": not hidden},
         )
         return state if hidden else single
@@ -212,11 +215,9 @@ def _result(
     start = {j: state.mechanism(j) for j in range(problem.n_variables)}
     model: ReluMixture = fit_model(
         problem, responsibilities, targets, state.adjacency, start,
-        n_components=run.n_components, own_components=run.n_components, iterations=1,
+        n_components=NOISE_COMPONENTS[density], own_components=NOISE_COMPONENTS[density], iterations=1,
     )  # fmt: skip
-    weights = responsibilities.sum(axis=0) / len(responsibilities)
-    model = replace(model, topology=Topology(state.adjacency, targets, weights))
-    final = replace(state, responsibilities=responsibilities, model=model)
+    final = settle(problem, model)
     gains = Moves(problem, run.n_components).target_gains(final)
     known = problem.fixed(len(targets)) >= 0
     target_probabilities = np.where(known, targets, np.asarray(expit(gains)))
@@ -228,12 +229,12 @@ def _result(
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
         regime_names=regime_names(dataset, responsibilities.shape[1]),
-        responsibilities=responsibilities,
+        responsibilities=final.responsibilities,
         edge_probabilities=edges,
         ancestor_probabilities=_ancestor_probabilities(edges, configuration.random_state),
         target_probabilities=target_probabilities,
-        evidence=state.evidence,
-        evidence_terms={"log_likelihood": state.loglik, "structure_cost": -state.cost},
+        evidence=final.evidence,
+        evidence_terms={"log_likelihood": final.loglik, "structure_cost": -final.cost},
         solver="search",
         density=density,
         intervention=configuration.intervention,

@@ -154,6 +154,8 @@ class RoughGraph:
         Posterior of every variable's minority in these rows, under the best graph.
     tables : FamilyTables
         The scores.
+    minorities : dict
+        The same posteriors for every (variable, parents) that was scored.
     """
 
     order: list[int]
@@ -161,6 +163,7 @@ class RoughGraph:
     rows: NDArray[np.int64]
     minority: Array
     tables: FamilyTables
+    minorities: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]]
 
 
 class _Lattice:
@@ -289,7 +292,7 @@ def rough_graph(problem: Problem, *, two_widths: bool, seed: int) -> RoughGraph:
             for j in range(problem.n_variables)
         ]
     ).astype(np.float64)
-    return RoughGraph(topological_order(adjacency), candidates, rows, minority, tables)
+    return RoughGraph(topological_order(adjacency), candidates, rows, minority, tables, lattice.minority)
 
 
 def _subsets(own: NDArray[np.int64]) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -93,7 +93,7 @@ def eliminate(
         for place, i in enumerate(inputs):
             fewer = inputs[:place] + inputs[place + 1 :]
             # An input adds a weight to every unit and one to the linear part.
-            cost = 0.5 * (UNITS + 1 if fewer else current.network.size - 1) * np.log(fits.total)
+            cost = 0.5 * (UNITS + 1 if fewer else current.network.size - 1) * np.log(max(fits.total, 2.0))
             cost -= problem.penalties.edge_prior[i, j]
             smaller = Mechanism(without_input(current.network, len(inputs), place), current.noise)
             trial, trial_value = fits.fit(fewer, smaller, iterations)

@@ -33,15 +33,18 @@ def find_minority(
     problem: Problem,
     j: int,
     inputs: list[int],
-    rough: RoughGraph,
+    rows: NDArray[np.int64],
+    start: Array,
     n_components: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Mechanism]:
-    """Posterior of the minority of variable ``j`` in all rows, and the mechanism of the others."""
+    """Posterior of the minority of variable ``j`` in all rows, and the mechanism of the others.
+
+    ``start`` is the posterior in some ``rows``, found with rougher means.
+    """
     x = np.ascontiguousarray(problem.z[:, inputs])
     y = problem.z[:, j]
-    few = rough.rows
-    start = rough.minority[:, j]
+    few = rows
     second = np.zeros(problem.n_rows)
     second[few] = start
     weights = np.clip(1.0 - start, 1e-3, 1.0)

@@ -19,6 +19,7 @@ from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
 from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.nonlinear.moves import Moves
+from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.search.problem import Problem
@@ -97,7 +98,9 @@ class _Search:
         self.rough = rough
         inputs = predecessors(rough, problem)
         found = [
-            find_minority(problem, j, inputs[j], rough, self.n_components, self.rng)
+            find_minority(
+                problem, j, inputs[j], rough.rows, rough.minority[:, j], self.n_components, self.rng
+            )
             for j in range(problem.n_variables)
         ]
         start = {j: mechanism for j, (_, mechanism) in enumerate(found)}
@@ -121,7 +124,7 @@ class _Search:
         state = self.prune(state, inputs)
         self.best = state
         self.journal.note("parents", state)
-        state = moves.improve(state)
+        state = self.turn(moves.improve(state))
         self.best = state
         self.journal.note("final", state)
         if problem.n_labelled == 0 and state.n_components > 1:
@@ -143,6 +146,17 @@ class _Search:
         return refine(
             problem, state.responsibilities, state.targets, adjacency, start, n_components=self.n_components
         )
+
+    def turn(self, state: State) -> State:
+        """Try the edges that the rough scores are least sure of the other way round."""
+        assert self.rough is not None
+        for i, j in doubtful_edges(self.rough, state.adjacency):
+            if state.adjacency[i, j]:
+                turned = reverse(self.problem, state, self.rough, i, j, self.n_components, self.rng)
+                if turned is not None and turned.state.evidence > state.evidence + 1.0:
+                    state = turned.state
+                    self.families[i], self.families[j] = turned.cause, turned.effect
+        return state
 
     def doubt(self, state: State) -> State:
         """One regime with flexible noise, if hidden interventions do not explain the rows much better."""

@@ -1,0 +1,106 @@
+"""Edges the other way round: a second look with good networks where the rough scores were nearly equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.graphs import reachability
+from latentdo.solvers.nonlinear.em import State, refine
+from latentdo.solvers.nonlinear.lattice import RoughGraph
+from latentdo.solvers.nonlinear.parents import Family, eliminate
+from latentdo.solvers.nonlinear.regimes import find_minority
+from latentdo.solvers.search.constraints import Constraints
+from latentdo.solvers.search.exact import best_dag
+from latentdo.solvers.search.families import EXACT_LIMIT
+from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.problem import Problem
+
+MAX_EDGES = 6
+"""Edges that are looked at again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reversal:
+    """A state with one edge turned, and the families of what was its cause and its effect."""
+
+    state: State
+    cause: Family
+    effect: Family
+
+
+def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple[int, int]]:
+    """Edges whose absence costs the rough score least, the most doubtful first; none in problems too large for that."""
+    d = len(adjacency)
+    if d > EXACT_LIMIT:
+        return []
+    table = rough.tables.full()
+    masks = np.arange(table.shape[1])
+    losses = []
+    for i, j in np.argwhere(adjacency):
+        without = table.copy()
+        without[j, (masks >> i & 1) == 1] = -np.inf
+        losses.append((-best_dag(without)[1], int(i), int(j)))
+    return [(i, j) for _, i, j in sorted(losses)[:MAX_EDGES]]
+
+
+def reverse(
+    problem: Problem,
+    state: State,
+    rough: RoughGraph,
+    i: int,
+    j: int,
+    n_components: int,
+    rng: np.random.Generator,
+) -> Reversal | None:
+    """The state with ``i -> j`` turned round, targets and parents of both chosen anew; None if that makes a cycle."""
+    constraints: Constraints = problem.constraints
+    if not constraints.allowed[j, i] or constraints.required[i, j]:
+        return None
+    rest = state.adjacency.copy()
+    rest[i, j] = 0
+    below = reachability(rest)[i].astype(bool)
+    if below[j]:
+        return None
+    wanted = np.flatnonzero(rest[:, i] | rest[:, j]).tolist()
+    allowed = [a for a in wanted if a not in (i, j) and not below[a] and constraints.allowed[a, i]]
+    inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
+    # Regimes as they are now, as if they were labels: rows of one regime are targets together or not at all.
+    k = state.n_components
+    known = np.full((k, problem.n_variables), FREE, dtype=np.int8)
+    known[: problem.n_labelled] = problem.known
+    labelled = replace(problem, labels=state.responsibilities.argmax(axis=1), known=known)
+    targets = state.targets.copy()
+    mechanisms = {v: state.mechanism(v) for v in range(problem.n_variables)}
+    families = {}
+    for v in (i, j):
+        start = rough.minorities.get((v, tuple(inputs[v])))
+        if start is None:
+            return None
+        second, mechanism = find_minority(
+            labelled, v, inputs[v], rough.rows, np.asarray(start, dtype=np.float64), n_components, rng
+        )
+        hit = np.array(
+            [second[labelled.labels == g].mean() > 0.5 if g in labelled.labels else 0 for g in range(k)]
+        )
+        if hit @ state.responsibilities.sum(axis=0) > 0.5 * problem.n_rows and not inputs[v]:
+            hit = ~hit
+        targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v])
+        families[v] = eliminate(
+            problem,
+            v,
+            inputs[v],
+            mechanism,
+            state.responsibilities @ (1.0 - targets[:, v]),
+            n_components=n_components,
+            rng=rng,
+        )
+        rest[:, v] = 0
+        rest[list(families[v].parents), v] = 1
+        mechanisms[v] = families[v].mechanism
+    trial = refine(
+        problem, state.responsibilities, targets, rest, mechanisms, n_components=n_components, iterations=4
+    )
+    return Reversal(trial, families[i], families[j])

@@ -71,6 +71,25 @@ def test_fit_writes_the_folder_and_says_where(fake, table, tmp_path, capsys):
     assert "regimes" not in fake.fitted[1]
 
 
+def test_a_diagnosis_enters_report_and_json_and_stays(tmp_path, capsys):
+    from latentdo import simulate
+
+    simulate(n_variables=3, n_samples=300, random_state=1).X.to_csv(tmp_path / "d.csv", index=False)
+    arguments = ("fit", tmp_path / "d.csv", "--out", tmp_path / "r", "--max-regimes", 6, "--n-init", 1)
+    code, out, _ = run(capsys, *arguments, "--diagnose", "--json")
+    assert code == 0
+    said = json.loads(out)["diagnosis"]
+    assert said["n_repeats"] == 3
+    assert json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["diagnosis"] == said
+    page = tmp_path / "r" / "report.html"
+    assert "can and cannot show" in page.read_text("utf-8")
+    assert run(capsys, "report", tmp_path / "r")[0] == 0
+    assert "can and cannot show" in page.read_text("utf-8")
+    code, out, _ = run(capsys, *arguments, "--diagnose", "--overwrite")
+    assert code == 0
+    assert "Assignment ceiling: The best possible" in out
+
+
 def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path, capsys):
     options = (
         "--max-regimes 5 --density linear --transform log1p --n-init 2 --random-state 7 --edge-prior -1.5"

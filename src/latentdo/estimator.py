@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from latentdo.data import Dataset, DataWarning, validate_rows
 from latentdo.result import FitResult
 from latentdo.solvers.select import CHOICES, Progress, Request, solve
+
+if TYPE_CHECKING:
+    from latentdo.diagnosis import Diagnosis
 
 Array = NDArray[np.float64]
 
@@ -230,7 +233,12 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             notes.append(capped)
             warnings.warn(capped, UserWarning, stacklevel=2)
         said = (*notes, *result.warnings, *_contested(result))
-        self._adopt(replace(result, configuration=_plain(parameters), warnings=said))
+        configuration = _plain(parameters)
+        self._labels = dataset.labels()
+        if dataset.regimes is not None:
+            configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
+            configuration["targets_given"] = dataset.targets is not None
+        self._adopt(replace(result, configuration=configuration, warnings=said))
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         if result.status != "converged":
@@ -422,6 +430,59 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(random_state).randint(2**31))
         return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
 
+    def diagnose(
+        self,
+        n_repeats: int = 3,
+        *,
+        max_rows: int = 20_000,
+        random_state: Any = 0,
+        n_jobs: int | None = 1,
+        progress: Progress | None = None,
+    ) -> Diagnosis:
+        """What data of this size can show: simulate from the fitted model, fit again, compare.
+
+        It costs ``n_repeats`` further fits. Where the fit was given labels (and targets), so are the refits.
+
+        Parameters
+        ----------
+        n_repeats : int
+            Number of simulated tables.
+        max_rows : int
+            Largest size of a simulated table; up to that it has as many rows as were fitted.
+        random_state : int, RandomState or None
+            Source of randomness.
+        n_jobs : int
+            Refits that run in parallel.
+        progress : callable, optional
+            Called with a dict after every refit.
+
+        Returns
+        -------
+        Diagnosis
+            The expected edge error, the assignment ceiling, the regimes too close to separate and the edges that data
+            of this size cannot show. A best case, because it takes the fitted model for the truth.
+        """
+        from latentdo.diagnosis import diagnose_fit
+
+        check_is_fitted(self, "result_")
+        for name, value in (("n_repeats", n_repeats), ("max_rows", max_rows)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+        template = clone(self).set_params(verbose=False)
+        if n_jobs not in (None, 1):
+            template.set_params(n_jobs=1)
+        return diagnose_fit(
+            self.result_,
+            template,
+            labels=self._known_labels(),
+            targets_given=bool(self.result_.configuration.get("targets_given", False)),
+            n_repeats=int(n_repeats),
+            max_rows=int(max_rows),
+            seed=int(check_random_state(random_state).randint(2**31)),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file (safetensors and JSON, no pickle)."""
         from latentdo.persistence import save_result
@@ -469,6 +530,19 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         with np.errstate(over="ignore"):
             z = self.result_.preprocessor.forward(x)
         return x, np.clip(z, -_FAR, _FAR)
+
+    def _known_labels(self) -> list[Hashable | None] | None:
+        """What ``fit`` was told of the regimes: a label a row, None where unknown; None if nothing."""
+        if hasattr(self, "_labels"):
+            return self._labels
+        count = self.result_.configuration.get("labelled_rows", 0)
+        if count == 0:
+            return None
+        if count == len(self.regimes_):
+            return [self.regime_names_[k] for k in self.regimes_]
+        raise ValueError(
+            f"{count} of {len(self.regimes_)} rows had labels, and a saved model does not keep which; fit again"
+        )
 
     def _regime_index(self, regime: Hashable) -> int:
         if regime in self.result_.regime_names:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from latentdo.bootstrap import BootstrapDAG
+from latentdo.diagnosis import Diagnosis
 from latentdo.graphs import to_graphml
 from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
@@ -58,6 +59,7 @@ def write_outputs(
     X: pd.DataFrame | None = None,
     tables: Mapping[str, pd.DataFrame] | None = None,
     bootstrap: BootstrapDAG | None = None,
+    diagnosis: Diagnosis | None = None,
 ) -> Path:
     """Write everything about a fit into a folder, all or nothing.
 
@@ -80,6 +82,8 @@ def write_outputs(
         Further tables; names are some of :data:`OPTIONAL_FILES`.
     bootstrap : BootstrapDAG, optional
         What resampled rows say; the report shows it.
+    diagnosis : Diagnosis, optional
+        What ``diagnose()`` says; the report shows it, and ``result.json`` holds it.
 
     Returns
     -------
@@ -94,6 +98,8 @@ def write_outputs(
     known = (*FILES, *OPTIONAL_FILES)
     with fresh_folder(directory, known, overwrite=overwrite, marker="result.json") as folder:
         content = {"program": "latentdo", "format": 1, "versions": installed_versions(), **result.summary()}
+        if diagnosis is not None:
+            content["diagnosis"] = diagnosis.to_dict()
         (folder / "result.json").write_text(json_text(content), encoding="utf-8")
         _csv(result.adjacency.rename_axis("cause"), folder / "adjacency.csv")
         _csv(result.edge_table().rename_axis("cause"), folder / "edge_probabilities.csv")
@@ -105,8 +111,8 @@ def write_outputs(
         save_result(result, folder / "model.safetensors")
         (folder / "graph.graphml").write_text(_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
-        report = render_report(result, X, bootstrap=bootstrap).encode("utf-8", errors="replace")
-        (folder / "report.html").write_bytes(report)
+        report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis)
+        (folder / "report.html").write_bytes(report.encode("utf-8", errors="replace"))
     return Path(directory)
 
 

@@ -5,7 +5,15 @@ import sys
 
 import pytest
 
-EXPERIMENTS = ["pairs", "linear_latent", "overlap", "false_alarms", "calibration", "bootstrap_support"]
+EXPERIMENTS = [
+    "pairs",
+    "linear_latent",
+    "overlap",
+    "false_alarms",
+    "calibration",
+    "bootstrap_support",
+    "diagnosis_forecast",
+]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

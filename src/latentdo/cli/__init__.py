@@ -35,7 +35,8 @@ from latentdo.cli.tables import check_results, compare_folders, find_label, read
 if TYPE_CHECKING:
     import pandas as pd
 
-    from latentdo.result import FitResult
+    from latentdo.diagnosis import Diagnosis
+    from latentdo.estimator import LatentInterventionDAG
 
 __all__ = ["app", "main"]
 
@@ -68,6 +69,7 @@ def fit(
     regime_column: str | None = None,
     observational: str | None = None,
     targets: Path | None = None,
+    diagnose: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
     read: ReadOptions = ReadOptions(),  # noqa: B008
@@ -87,6 +89,9 @@ def fit(
         Which condition is the one without an intervention.
     targets
         CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+    diagnose
+        Also simulate from the fitted model and fit again three times, to report what data of this size can show; takes
+        about three times as long as the fit.
     overwrite
         Replace a folder of earlier results.
     json
@@ -96,12 +101,17 @@ def fit(
 
     check_folder(out, overwrite=overwrite)
     X, arguments, known = _inputs(data, read, model, regime_column, observational, targets)
-    result = _fit(X, arguments, known)
-    folder = write_outputs(result, out, overwrite, X=X)
+    estimator = _fit(X, arguments, known)
+    result = estimator.result_
+    diagnosis = _diagnose(estimator, arguments) if diagnose else None
+    folder = write_outputs(result, out, overwrite, X=X, diagnosis=diagnosis)
     if json:
-        print_json({**result.summary(), "out": str(folder)})
+        limits = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
+        print_json({**result.summary(), **limits, "out": str(folder)})
         return
     print_result(result)
+    if diagnosis is not None:
+        say(f"\nWhat data of this size can show\n{diagnosis}")
     say(f"\nOpen {folder / 'report.html'} in a browser.")
 
 
@@ -323,7 +333,7 @@ def demo(
         say(
             f"{n} cells, {d} proteins and lipids, nine experimental conditions. The fit sees only the numbers.\n"
         )
-    result = _fit(data.X, {"transform": "log", **model.given()}, {})
+    result = _fit(data.X, {"transform": "log", **model.given()}, {}).result_
     folder = write_outputs(result, out, overwrite, X=data.X)
     agreement = {
         "adjusted_rand_index": metrics.adjusted_rand_index(data.conditions, result.regimes),
@@ -491,9 +501,10 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
     model = results / "model.safetensors" if results.is_dir() else results
     result = load_result(model)
     about = model.with_name("result.json")
-    versions = json.loads(about.read_text("utf-8")).get("versions") if about.is_file() else None
+    stored = json.loads(about.read_text("utf-8")) if about.is_file() else {}
+    limits = (stored.get("diagnosis") or {}).get("sentences")
     X = None if data is None else read_table(data, columns=list(result.columns))
-    html = render_report(result, X, versions=versions)
+    html = render_report(result, X, versions=stored.get("versions"), diagnosis=limits)
     target = out or model.with_name("report.html")
     write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
     say(f"Wrote {target}.")
@@ -575,15 +586,21 @@ def _inputs(
     return X, arguments, known
 
 
-def _fit(X: pd.DataFrame, arguments: dict[str, Any], known: dict[str, Any]) -> FitResult:
+def _fit(X: pd.DataFrame, arguments: dict[str, Any], known: dict[str, Any]) -> LatentInterventionDAG:
     """Fit with the public estimator, with a sign of life on a terminal."""
     from latentdo.estimator import LatentInterventionDAG
 
     estimator = LatentInterventionDAG(**arguments)
     with progress(f"Fitting {len(X)} rows of {X.shape[1]} variables") as step:
         estimator.fit(X, **known, progress=step)
-    result: FitResult = estimator.result_
-    return result
+    return estimator
+
+
+def _diagnose(estimator: LatentInterventionDAG, arguments: dict[str, Any]) -> Diagnosis:
+    """Simulate and fit again, with a sign of life on a terminal."""
+    seed, n_jobs = arguments.get("random_state", 0), arguments.get("n_jobs", 1)
+    with progress("Diagnosing") as step:
+        return estimator.diagnose(random_state=seed, n_jobs=n_jobs, progress=step)
 
 
 def _graph_row(true: pd.DataFrame, found: pd.DataFrame) -> dict[str, float]:

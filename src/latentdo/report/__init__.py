@@ -22,6 +22,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.bootstrap import BootstrapDAG
+from latentdo.diagnosis import Diagnosis
 from latentdo.plots import history_curve
 from latentdo.report import content, drawings
 from latentdo.report.content import installed_versions
@@ -40,7 +41,7 @@ def render_report(
     *,
     title: str = "Causal graph and hidden interventions",
     versions: Mapping[str, str] | None = None,
-    diagnosis: Mapping[str, Any] | Sequence[str] | None = None,
+    diagnosis: Diagnosis | Mapping[str, Any] | Sequence[str] | None = None,
     bootstrap: BootstrapDAG | content.Support | None = None,
 ) -> str:
     """Render the report of a fit as one HTML page.
@@ -55,8 +56,8 @@ def render_report(
         Heading of the page.
     versions : mapping from str to str, optional
         Versions that made the result; those of the running process by default.
-    diagnosis : mapping or sequence of sentences, optional
-        What these data can and cannot show; ``result.diagnosis`` by default, where a result has that.
+    diagnosis : Diagnosis, mapping or sequence of sentences, optional
+        What these data can and cannot show: the answer of ``diagnose()``, or sentences.
     bootstrap : BootstrapDAG or Support, optional
         What resampled rows say.
 
@@ -80,7 +81,7 @@ def render_report(
     times, violation = history_curve(result, "violation")
     style, script = _style(result.n_regimes, graph_width, matrix_width), _file("report.js")
     support = content.Support.of(bootstrap) if isinstance(bootstrap, BootstrapDAG) else bootstrap
-    said = content.sentences(getattr(result, "diagnosis", None) if diagnosis is None else diagnosis)
+    said = content.sentences(diagnosis.sentences() if isinstance(diagnosis, Diagnosis) else diagnosis)
     anchors = [
         ("graph-title", "Graph"),
         ("regimes-title", "Regimes"),

@@ -50,7 +50,9 @@ MOVED = 0.05
 def two_mechanisms(  # type: ignore[no-untyped-def]
     phi, gram, moment, y, groups, pinned, second, two_widths, iterations, tolerance, floor
 ):
-    """EM for the mixture above; returns its log-likelihood, minus infinity if a mechanism dies.
+    """EM for the mixture above; returns its log-likelihood, minus infinity if the first mechanism dies.
+
+    A minority that dies stays dead: the first mechanism then has all rows.
 
     ``phi [n, q]`` holds the features, ``gram`` and ``moment`` their products with themselves and with ``y`` over all
     rows: a step then only has to subtract the minority. ``groups [n]`` is the label of a row or -1, and ``pinned``
@@ -66,8 +68,12 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     for step in range(iterations):
         share = second.sum()
         rest = n - share
-        if share < 8.0 or rest < 2.0 * q:
+        if rest < 2.0 * q:
             return -np.inf
+        alone = share < 8.0
+        if alone:
+            second[:] = 0.0
+            share, rest = 0.0, float(n)
         # Products over the smaller side alone: what it adds up to, or what is to be taken from the whole.
         few = second if share < rest else 1.0 - second
         rows = np.flatnonzero(few > 1e-3)
@@ -82,9 +88,11 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
             matrix[a, a] += 1e-7
         beta = np.linalg.solve(matrix, vector)
         residual = y - np.dot(phi, beta)
-        mean_b = (second * y).sum() / share
-        variance_b = max((second * (y - mean_b) ** 2).sum() / share, floor)
-        constant_b = np.log(share / n) - 0.5 * (LOG_2PI + np.log(variance_b))
+        mean_b, variance_b, constant_b = 0.0, 1.0, -np.inf
+        if not alone:
+            mean_b = (second * y).sum() / share
+            variance_b = max((second * (y - mean_b) ** 2).sum() / share, floor)
+            constant_b = np.log(share / n) - 0.5 * (LOG_2PI + np.log(variance_b))
         constant_a = np.log(rest / n) - 0.5 * LOG_2PI
         square = residual * residual
         first = 1.0 - second
@@ -112,6 +120,9 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
         loglik = 0.0
         for i in range(n):
             a, b = log_a[i], log_b[i]
+            if alone:
+                loglik += a
+                continue
             if groups[i] < 0:
                 loglik += max(a, b) + np.log1p(np.exp(-abs(a - b)))
                 second[i] = 1.0 / (1.0 + np.exp(min(a - b, 700.0)))
@@ -231,7 +242,9 @@ class _Lattice:
             mask = self.labels == g
             if self.pinned[g, j] != 0 and 8 <= mask.sum() < 0.9 * len(mask):
                 guesses.append(0.02 + 0.9 * mask)
-        return guesses
+        if self.problem.max_regimes == 1:
+            return [np.zeros(len(self.z))]
+        return [*guesses, np.zeros(len(self.z))] if self.problem.n_labelled else guesses
 
     def upwards(self, families: dict[tuple[int, ...], list[int]]) -> None:
         """Score all families, smaller ones first."""

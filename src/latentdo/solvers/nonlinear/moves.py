@@ -46,7 +46,7 @@ class Moves:
             before = state.evidence
             state = self.retarget(state)
             state = self.merge(state)
-            if births and not self.problem.all_labelled:
+            if births and not self.problem.all_labelled and self.problem.max_regimes > 1:
                 state = self.bear(state)
             if state.evidence < before + 1.0:
                 break

@@ -83,7 +83,7 @@ def reverse(
             labelled, v, inputs[v], rough.rows, np.asarray(start, dtype=np.float64), n_components, rng
         )
         hit = np.array(
-            [second[labelled.labels == g].mean() > 0.5 if g in labelled.labels else 0 for g in range(k)]
+            [second[labelled.labels == g].mean() > 0.5 if g in labelled.labels else False for g in range(k)]
         )
         if hit @ state.responsibilities.sum(axis=0) > 0.5 * problem.n_rows and not inputs[v]:
             hit = ~hit

@@ -53,6 +53,10 @@ def find_minority(
         np.ascontiguousarray(x[few]), y[few], weights, network, n_components=n_components
     )
     share, values = start, y[few]
+    if start.sum() < 1.0:  # nobody, as where no regime may target the variable
+        return second, fit_mechanism(
+            x, y, np.ones(problem.n_rows), mechanism.network, n_components=n_components
+        )
     for _ in range(ROUNDS):
         count = max(share.sum(), 1e-9)
         mean = float(share @ values / count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -180,7 +181,16 @@ class _Search:
             {"model": "hidden interventions", "evidence": found, "chosen": hidden},
             {"model": "one regime, flexible noise", "evidence": flexible, "chosen": not hidden},
         )
-        return state if hidden else single
+        if hidden:
+            return state
+        # The graph was found with minorities set aside; without them it is another question.
+        alone = _Search(
+            replace(problem, max_regimes=1), self.configuration, self.n_components, self.journal, self.rng
+        )
+        alone.find()
+        assert alone.best is not None
+        self.families = alone.families
+        return alone.best
 
 
 def _matrix(inputs: list[list[int]]) -> NDArray[np.int8]:

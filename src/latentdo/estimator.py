@@ -53,14 +53,15 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     density : {"auto", "linear", "nonlinear", "flow"}
-        Family of the conditional densities. "auto" is linear in this version.
+        Family of the conditional densities: linear, small networks with Gaussian noise, or networks with noise of
+        any shape (mixtures of Gaussians under "search", normalizing flows under "gradient" and "paper"). "auto" is
+        linear in this version.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
     solver : {"auto", "search", "gradient", "paper"}
-        How the model is fitted: structural EM (linear densities), gradients with exact expectations over regimes
-        and targets (experimental), or the published algorithm (experimental). "auto" is "search" for linear
-        densities and "gradient" for the others.
+        How the model is fitted: structural search, gradients with exact expectations over regimes and targets
+        (experimental), or the published algorithm (experimental). "auto" is "search".
     max_regimes : int
         Largest number of regimes, the reference included. The number itself is found. 1 means that all rows are
         observational.

@@ -95,9 +95,6 @@ def test_somebody_follows_every_reference_mechanism(make_problem, planted, one_h
     assert all(_follows(after, j) for j in range(3))
 
 
-@pytest.mark.xfail(
-    strict=False, reason="single changes are tried without asking who is left on the reference"
-)
 def test_a_swap_tried_in_parts_leaves_nobody_out(make_problem, one_hot, monkeypatch):
     """Regime 0 should take a target and regime 1 lose it: one after the other, in the wrong order, both have it."""
     rng = np.random.default_rng(0)
@@ -168,7 +165,8 @@ def test_labelled_components_are_never_merged(make_problem, truth, planted):
 
 
 @pytest.mark.xfail(
-    strict=False, reason="a regime narrower than the noise it contaminates passes for a misfit"
+    strict=False,
+    reason="births are refused where a reference network was bent towards the hidden rows (lab book, 7)",
 )
 @pytest.mark.parametrize("gone", [1, 2, 3])
 def test_a_hidden_regime_is_born(truth, planted, gone):

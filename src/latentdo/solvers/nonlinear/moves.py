@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.relu_mixture import Noise
+from latentdo.model.relu_network import hidden
 from latentdo.solvers.nonlinear.em import State, fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
@@ -28,6 +29,12 @@ PROBE_ROWS = 1500
 
 MAX_TRIES = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
+
+
+def _left_over(inputs: Array, y: Array) -> float:
+    """Variance of ``y`` that no linear function of the inputs explains."""
+    design = np.column_stack([np.ones(y.size), inputs])
+    return float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
 
 
 class Moves:
@@ -151,6 +158,8 @@ class Moves:
             k, j = np.unravel_index(place, gains.shape)
             one = state.targets.copy()
             one[k, j] = wanted[k, j]
+            if one[:, j].all():
+                continue
             trial = self._refine(state, state.responsibilities, one, 3)
             if trial.evidence > state.evidence + 0.5:
                 return trial
@@ -313,29 +322,32 @@ class Moves:
                         best = value, share
                 assert best is not None
                 gain = (best[0] - now) * member.size / rows.size
-                leaving = rows[best[1] > 0.5]
-                if gain > 2.0 * np.log(problem.n_rows) and not self._is_misfit(state, j, leaving):
+                leaving = best[1] > 0.5
+                if gain > 2.0 * np.log(problem.n_rows) and not self._is_misfit(state, j, rows, leaving):
                     births.append((gain, k, j, rows, best[1]))
         return sorted(births, key=lambda birth: -birth[0])
 
-    def _is_misfit(self, state: State, j: int, rows: NDArray[np.int64]) -> bool:
-        """Whether rows that leave the mechanism of ``j`` show its network at fault rather than an intervention.
+    def _is_misfit(self, state: State, j: int, rows: NDArray[np.int64], leaving: NDArray[np.bool_]) -> bool:
+        """Whether rows that leave a component's mechanism of ``j`` show a bad network, not an intervention.
 
         Where a network is off, the variable is still a function of its parents with little noise, or with less than
         elsewhere. An intervention makes it something else: independent of the parents if it is perfect, noisier if it
         is not. (Interventions on the function alone are for the minorities at the start to find.)
         """
         parents = state.model.parents[j]
-        y = self.problem.z[rows, j]
-        noise = state.model.noises[j]
-        usual = float(noise.weights @ (noise.variances + noise.means**2))
-        if y.size < 5 * (parents.size + 2) or y.var() < usual:
+        if leaving.sum() < 5 * (parents.size + 2) or leaving.all():
             return True
         if not parents.size:
             return False
-        design = np.column_stack([np.ones(y.size), self.problem.z[np.ix_(rows, parents)]])
-        left = float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
-        return left < 0.5 * float(y.var()) and (not self.problem.imperfect or left < 10.0 * usual)
+        x, y = self.problem.z[np.ix_(rows, parents)], self.problem.z[rows, j]
+        # The noise of those who stay, once their mechanism is no longer bent towards those who leave.
+        bent = np.column_stack([x, hidden(x, state.model.networks[j])])
+        usual = _left_over(bent[~leaving], y[~leaving])
+        spread = float(y[leaving].var())
+        if spread < usual:
+            return True
+        left = _left_over(x[leaving], y[leaving])
+        return left < 0.5 * spread and (not self.problem.imperfect or left < 10.0 * usual)
 
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""

@@ -63,11 +63,16 @@ def solve(
             if run.best is None:
                 raise
             status = "interrupted"
+            if not run.families:  # all predecessors are still parents, which constraints may not allow
+                run.best = run.prune(run.best)
         assert run.best is not None
         best = run.best
         if search is not problem:
-            best = _on_all_rows(problem, best, run.n_components)
-            run.journal.note("all rows", best)
+            try:
+                best = _on_all_rows(problem, best, run.n_components)
+                run.journal.note("all rows", best)
+            except KeyboardInterrupt:
+                best, status = settle(problem, best.model), "interrupted"
         return _result(dataset, problem, configuration, density, best, run, status)
 
 
@@ -122,7 +127,7 @@ class _Search:
         state = moves.improve(state, births=False)
         self.best = state
         self.journal.note("moves", state)
-        state = self.prune(state, inputs)
+        state = self.prune(state)
         self.best = state
         self.journal.note("parents", state)
         state = self.turn(moves.improve(state))
@@ -131,9 +136,10 @@ class _Search:
         if problem.n_labelled == 0 and state.n_components > 1:
             self.best = self.doubt(state)
 
-    def prune(self, state: State, inputs: list[list[int]]) -> State:
+    def prune(self, state: State) -> State:
         """Keep the inputs that are parents, and settle the rows again."""
         problem = self.problem
+        inputs = [parents.tolist() for parents in state.model.parents]
         self.families = [
             eliminate(
                 problem, j, inputs[j], state.mechanism(j),

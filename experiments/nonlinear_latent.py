@@ -91,7 +91,7 @@ def main() -> None:
             "n_samples": 600 if options.smoke else 10_000,
         }
         for seed in seeds
-        for variant in options.variants.split(",")
+        for variant in (["latent"] if options.smoke else options.variants.split(","))
         for preset in options.presets.split(",")
         for intervention, mechanism, edges in (ROWS[:1] if options.smoke else ROWS)
         if mechanism in options.mechanisms.split(",")

@@ -8,6 +8,7 @@ import pytest
 EXPERIMENTS = [
     "pairs",
     "linear_latent",
+    "nonlinear_latent",
     "overlap",
     "false_alarms",
     "calibration",

@@ -16,39 +16,17 @@ from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, Mechanism, fit_
 from latentdo.solvers.search.em import assign
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR as OWN_FLOOR
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import SearchState
 
 Array = NDArray[np.float64]
 Targets = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """A fitted mixture with the assignment of rows under it; :mod:`latentdo.solvers.search.em` has the linear one."""
+class State(SearchState):
+    """A state of the nonlinear search."""
 
-    responsibilities: Array
     model: ReluMixture
-    loglik: float
-    cost: float
-
-    @property
-    def evidence(self) -> float:
-        """Penalised log-likelihood: what states are compared by."""
-        return self.loglik - self.cost
-
-    @property
-    def adjacency(self) -> NDArray[np.int8]:
-        """The graph."""
-        return self.model.topology.adjacency
-
-    @property
-    def targets(self) -> Targets:
-        """The targets, ``[K, d]``."""
-        return self.model.topology.targets
-
-    @property
-    def n_components(self) -> int:
-        """Number of components ``K``."""
-        return int(self.responsibilities.shape[1])
 
     def mechanism(self, j: int) -> Mechanism:
         """The reference mechanism of a variable."""

@@ -19,6 +19,7 @@ from latentdo.solvers.search.parameters import (
     screen_parents,
 )
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import SearchState
 
 BLOCK = 65_536
 """Rows handled at once: memory beyond the responsibilities does not grow with n."""
@@ -28,45 +29,10 @@ IMPOSSIBLE = -1e6
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """A fitted mixture together with the assignment of rows under it.
+class State(SearchState):
+    """A state of the linear search."""
 
-    Parameters
-    ----------
-    responsibilities : ndarray [n, K]
-        Under ``model``; rows sum to one.
-    model : LinearMixture
-        Graph, targets, mechanisms.
-    loglik : float
-        Log-likelihood of the rows, components summed out (labelled rows: at their label).
-    cost : float
-        What the structure costs, see :mod:`.penalties`.
-    """
-
-    responsibilities: NDArray[np.float64]
     model: LinearMixture
-    loglik: float
-    cost: float
-
-    @property
-    def evidence(self) -> float:
-        """Penalised log-likelihood: what states are compared by."""
-        return self.loglik - self.cost
-
-    @property
-    def adjacency(self) -> NDArray[np.int8]:
-        """The graph."""
-        return self.model.topology.adjacency
-
-    @property
-    def targets(self) -> NDArray[np.int8]:
-        """The targets, ``[K, d]``."""
-        return self.model.topology.targets
-
-    @property
-    def n_components(self) -> int:
-        """Number of components ``K``."""
-        return int(self.responsibilities.shape[1])
 
 
 @njit(cache=True)

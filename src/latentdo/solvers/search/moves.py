@@ -223,9 +223,14 @@ def _merge_several(problem: Problem, state: State, merges: list[tuple[float, int
     return refine(problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=5)
 
 
+def fits(state: State, max_regimes: int) -> bool:
+    """Whether the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
+    return state.n_components + bool(state.targets.any(axis=1).all()) <= max_regimes
+
+
 def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
     """Merge until the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
-    while state.n_components + bool(state.targets.any(axis=1).all()) > max_regimes and state.n_components > 1:
+    while not fits(state, max_regimes) and state.n_components > 1:
         _, a, b = propose_merges(problem, state)[0]
         state = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
     return state

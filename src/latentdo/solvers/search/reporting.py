@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import SearchState
 
 Progress = Callable[[Mapping[str, Any]], None]
-
-
-class Summary(Protocol):
-    """What a journal wants to know of a state."""
-
-    @property
-    def evidence(self) -> float: ...  # noqa: D102
-    @property
-    def n_components(self) -> int: ...  # noqa: D102
-    @property
-    def adjacency(self) -> NDArray[np.int8]: ...  # noqa: D102
 
 
 class Journal:
@@ -34,7 +24,7 @@ class Journal:
         self.entries: list[Mapping[str, Any]] = []
         self._progress = progress
 
-    def note(self, step: str, state: Summary) -> None:
+    def note(self, step: str, state: SearchState) -> None:
         """Record where the fit stands after a step."""
         entry = {
             "step": step,

@@ -141,11 +141,12 @@ def solve(
             if best is None:
                 best = _without_search(search)
             status = "interrupted"
-    # The graph shown must be the best one for the rows as they are assigned now: its probabilities come from there.
-    again = relearn(search, best.responsibilities, adjacency=best.adjacency)
-    best = again if again.evidence > best.evidence else best
     if problem.n_labelled == 0:
         best = moves.fit_into(search, best, problem.max_regimes)
+    # The graph shown must be the best one for the rows as they are assigned now: its probabilities come from there.
+    again = relearn(search, best.responsibilities, adjacency=best.adjacency)
+    if again.evidence > best.evidence and (problem.n_labelled or moves.fits(again, problem.max_regimes)):
+        best = again
     found = best
     if null is not None and null.evidence + SCEPTICISM * np.log(search.n_rows) >= best.evidence:
         best = null.state

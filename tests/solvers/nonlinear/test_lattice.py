@@ -25,11 +25,11 @@ def table():
     return random_features(x, 10, rng), y, other
 
 
-def _run(phi, y, start, iterations, *, groups=None, pinned=(), two_widths=False, tolerance=-np.inf):
+def _run(phi, y, start, iterations, *, groups=None, pinned=(), tolerance=-np.inf):
     groups = np.full(len(y), -1) if groups is None else groups
     second = start.copy()
     value = two_mechanisms(
-        phi, phi.T @ phi, phi.T @ y, y, groups, np.array(pinned, dtype=np.int64), second, two_widths,
+        phi, phi.T @ phi, phi.T @ y, y, groups, np.array(pinned, dtype=np.int64), second,
         iterations, tolerance, FLOOR,
     )  # fmt: skip
     return value, second
@@ -82,9 +82,8 @@ def test_two_mechanisms_equal_a_plain_implementation(table, iterations, labelled
     np.testing.assert_allclose(second, posterior, atol=1e-5)
 
 
-@pytest.mark.parametrize("two_widths", [False, True])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_the_likelihood_never_falls(table, two_widths, labelled):
+def test_the_likelihood_never_falls(table, labelled):
     phi, y, _ = table
     options = {}
     if labelled:
@@ -92,7 +91,7 @@ def test_the_likelihood_never_falls(table, two_widths, labelled):
             "groups": np.where(np.arange(400) % 3 == 0, np.arange(400) % 4, -1),
             "pinned": (-1, 0, -1, 0),
         }
-    values = [_run(phi, y, _start(y), steps, two_widths=two_widths, **options)[0] for steps in range(1, 20)]
+    values = [_run(phi, y, _start(y), steps, **options)[0] for steps in range(1, 20)]
     assert np.isfinite(values).all()
     assert (np.diff(values) > -0.05).all(), "up to the rows that hardly count"
     assert values[-1] > values[0] + 10.0
@@ -102,11 +101,6 @@ def test_two_mechanisms_find_the_replaced_rows(table):
     phi, y, other = table
     _, second = _run(phi, y, _start(y), 40)
     assert ((second > 0.5) == other).mean() > 0.93
-
-
-def test_two_widths_explain_no_less(table):
-    phi, y, _ = table
-    assert _run(phi, y, _start(y), 40, two_widths=True)[0] > _run(phi, y, _start(y), 40)[0] - 1.0
 
 
 def test_rows_of_a_label_share_their_posterior(table):
@@ -157,11 +151,10 @@ def _agrees(order, adjacency):
     return all(place[i] < place[j] for i, j in np.argwhere(adjacency))
 
 
-@pytest.mark.parametrize("two_widths", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_order_is_right_while_nothing_is_known(make_problem, make_planted, two_widths, seed):
+def test_the_order_is_right_while_nothing_is_known(make_problem, make_planted, seed):
     planted = make_planted(seed=seed)
-    rough = rough_graph(make_problem(planted.x), two_widths=two_widths, seed=seed)
+    rough = rough_graph(make_problem(planted.x), seed=seed)
     assert _agrees(rough.order, planted.adjacency)
     assert rough.minority.shape == (len(rough.rows), 3)
     for j in (1, 2):  # a has no parents: which of its mechanisms is the minority nobody can tell
@@ -176,7 +169,7 @@ def test_the_order_is_right_with_labels(make_problem, planted, known):
     if known == "targets":
         codes = np.where(planted.targets == 1, TARGET, REFERENCE)
     problem = make_problem(planted.x, labels=planted.regimes, known=codes)
-    rough = rough_graph(problem, two_widths=False, seed=0)
+    rough = rough_graph(problem, seed=0)
     assert _agrees(rough.order, planted.adjacency)
     np.testing.assert_array_equal(rough.minority, planted.targets[planted.regimes[rough.rows]])
 
@@ -187,7 +180,7 @@ def test_variables_that_no_label_targets_have_scores(make_problem, planted, n_re
     keep = planted.regimes < n_regimes
     codes = np.where(planted.targets[:n_regimes] == 1, TARGET, REFERENCE)
     problem = make_problem(planted.x[keep], labels=planted.regimes[keep], known=codes)
-    rough = rough_graph(problem, two_widths=False, seed=0)
+    rough = rough_graph(problem, seed=0)
     assert all(np.isfinite(table).any() for table in rough.tables.scores)
     assert _agrees(rough.order, planted.adjacency)
 
@@ -195,7 +188,7 @@ def test_variables_that_no_label_targets_have_scores(make_problem, planted, n_re
 def test_constraints_hold(make_problem, planted):
     """Against the truth: what the user says wins."""
     problem = make_problem(planted.x, forbidden=[("a", "b")], required=[("c", "b")], max_parents=1)
-    rough = rough_graph(problem, two_widths=False, seed=0)
+    rough = rough_graph(problem, seed=0)
     assert 0 not in rough.candidates[1]
     place = np.argsort(rough.order)
     assert place[2] < place[1]
@@ -211,7 +204,7 @@ def test_few_families_are_scored_where_there_are_many(make_problem, planted, mon
     wide = np.column_stack([planted.x, rng.standard_normal((len(planted.x), 4))])
     monkeypatch.setattr(lattice, "MAX_FAMILIES", 7 * 2**3)
     problem = make_problem(wide, required=[("g", "c")])
-    rough = rough_graph(problem, two_widths=False, seed=0)
+    rough = rough_graph(problem, seed=0)
     assert rough.candidates.shape == (7, 3)
     assert {0, 1, 6} == set(rough.candidates[2]), "the required one and the two that explain most"
     place = np.argsort(rough.order)
@@ -219,7 +212,7 @@ def test_few_families_are_scored_where_there_are_many(make_problem, planted, mon
 
 
 def test_it_is_the_same_every_time(make_problem, planted):
-    first, second = (rough_graph(make_problem(planted.x), two_widths=False, seed=3) for _ in range(2))
+    first, second = (rough_graph(make_problem(planted.x), seed=3) for _ in range(2))
     assert first.order == second.order
     np.testing.assert_array_equal(first.minority, second.minority)
     np.testing.assert_array_equal(first.rows, second.rows)

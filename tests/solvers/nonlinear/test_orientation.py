@@ -21,7 +21,7 @@ def fit(make_problem, planted, one_hot):
         responsibilities = one_hot(planted.regimes) if responsibilities is None else responsibilities
         targets = planted.targets if targets is None else targets
         state = refine(problem, responsibilities, targets, adjacency, {}, n_components=1, iterations=3)
-        return problem, state, rough_graph(problem, two_widths=False, seed=0)
+        return problem, state, rough_graph(problem, seed=0)
 
     return build
 

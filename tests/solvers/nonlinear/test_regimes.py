@@ -83,7 +83,7 @@ def test_some_labels_claim_their_clusters_and_the_others_stay_free(make_problem,
 @pytest.fixture(scope="module")
 def rough(make_problem, planted):
     problem = make_problem(planted.x)
-    return problem, rough_graph(problem, two_widths=False, seed=0)
+    return problem, rough_graph(problem, seed=0)
 
 
 def test_predecessors_come_before(make_problem, rough):
@@ -118,7 +118,7 @@ def test_rows_of_a_label_are_in_the_minority_together(make_problem, planted):
     codes[3, 2] = TARGET
     labels = np.where(np.arange(len(planted.x)) % 2 == 0, planted.regimes, -1)
     problem = make_problem(planted.x, labels=labels, known=codes)
-    graph = rough_graph(problem, two_widths=False, seed=0)
+    graph = rough_graph(problem, seed=0)
     second, _ = find_minority(
         problem, 2, [0, 1], graph.rows, graph.minority[:, 2], 1, np.random.default_rng(0)
     )

@@ -48,7 +48,7 @@ MOVED = 0.05
 
 @njit(cache=True)
 def two_mechanisms(  # type: ignore[no-untyped-def]
-    phi, gram, moment, y, groups, pinned, second, two_widths, iterations, tolerance, floor
+    phi, gram, moment, y, groups, pinned, second, iterations, tolerance, floor
 ):
     """EM for the mixture above; returns its log-likelihood, minus infinity if the first mechanism dies.
 
@@ -57,14 +57,13 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     ``phi [n, q]`` holds the features, ``gram`` and ``moment`` their products with themselves and with ``y`` over all
     rows: a step then only has to subtract the minority. ``groups [n]`` is the label of a row or -1, and ``pinned``
     says for every label whether it must (1), must not (0) or may (-1) be the minority. ``second [n]`` is the posterior
-    of the minority: start and result. With ``two_widths`` the first mechanism's noise has two scales.
+    of the minority: start and result.
     """
     n, q = phi.shape
     n_groups = pinned.shape[0]
     before, loglik = -np.inf, -np.inf
     log_a, log_b = np.empty(n), np.empty(n)
     sum_a, sum_b = np.empty(n_groups), np.empty(n_groups)
-    wide = np.full(n, 0.2)
     for step in range(iterations):
         share = second.sum()
         rest = n - share
@@ -96,20 +95,8 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
         constant_a = np.log(rest / n) - 0.5 * LOG_2PI
         square = residual * residual
         first = 1.0 - second
-        if two_widths:
-            mass = (first * wide).sum()
-            variance_w = max((first * wide * square).sum() / max(mass, 1e-9), floor)
-            variance_n = max((first * (1.0 - wide) * square).sum() / max(rest - mass, 1e-9), floor)
-            odds = min(max(mass / rest, 1e-4), 1.0 - 1e-4)
-            for i in range(n):
-                narrow_i = np.log(1.0 - odds) - 0.5 * (np.log(variance_n) + square[i] / variance_n)
-                wide_i = np.log(odds) - 0.5 * (np.log(variance_w) + square[i] / variance_w)
-                high = max(narrow_i, wide_i)
-                log_a[i] = constant_a + high + np.log1p(np.exp(-abs(narrow_i - wide_i)))
-                wide[i] = 1.0 / (1.0 + np.exp(min(narrow_i - wide_i, 700.0)))
-        else:
-            variance = max((first * square).sum() / rest, floor)
-            log_a[:] = constant_a - 0.5 * (np.log(variance) + square / variance)
+        variance = max((first * square).sum() / rest, floor)
+        log_a[:] = constant_a - 0.5 * (np.log(variance) + square / variance)
         log_b[:] = constant_b - 0.5 * (y - mean_b) ** 2 / variance_b
         sum_a[:] = 0.0
         sum_b[:] = 0.0
@@ -180,11 +167,10 @@ class RoughGraph:
 class _Lattice:
     """Scores and minorities of all families, improved in place."""
 
-    def __init__(self, problem: Problem, rows: NDArray[np.int64], *, two_widths: bool, seed: int) -> None:
+    def __init__(self, problem: Problem, rows: NDArray[np.int64], seed: int) -> None:
         self.problem = problem
         self.z = np.ascontiguousarray(problem.z[rows])
         self.labels = problem.labels[rows]
-        self.two_widths = two_widths
         self.seed = seed
         self.loglik: dict[tuple[int, tuple[int, ...]], float] = {}
         self.minority: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]] = {}
@@ -219,7 +205,6 @@ class _Lattice:
                 self.labels,
                 self.pinned[:, j].copy(),
                 second,
-                self.two_widths,
                 iterations,
                 2.0,
                 VARIANCE_FLOOR,
@@ -278,11 +263,11 @@ class _Lattice:
                     self.attempt(j, parents, phi, gram, start, 5)
 
 
-def rough_graph(problem: Problem, *, two_widths: bool, seed: int) -> RoughGraph:
+def rough_graph(problem: Problem, *, seed: int) -> RoughGraph:
     """Score families on some rows, and find the best graph in these scores."""
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(problem.n_rows)[:ROWS])
-    lattice = _Lattice(problem, rows, two_widths=two_widths, seed=seed)
+    lattice = _Lattice(problem, rows, seed)
     candidates = _candidates(lattice)
     families = _families(candidates, problem)
     lattice.upwards(families)

@@ -100,7 +100,7 @@ class _Search:
     def find(self) -> None:
         """From nothing to the best state."""
         problem = self.problem
-        rough = rough_graph(problem, two_widths=self.n_components > 1, seed=self.configuration.random_state)
+        rough = rough_graph(problem, seed=self.configuration.random_state)
         self.rough = rough
         inputs = predecessors(rough, problem)
         found = [

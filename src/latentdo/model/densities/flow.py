@@ -41,13 +41,13 @@ def sigmoidal_layer(x: Tensor, parameters: Tensor) -> tuple[Tensor, Tensor]:
     """
     log_slope, offset, raw_weight = parameters.chunk(3, dim=1)
     log_slope = log_slope.clamp(*LOG_SLOPE_RANGE)
-    log_weight = raw_weight - torch.logsumexp(raw_weight, dim=1, keepdim=True)
+    log_weight = torch.log_softmax(raw_weight, dim=1)
     unit = log_slope.exp() * x[:, None] + offset
     log_high = log_weight + functional.logsigmoid(unit)
     log_low = log_high - unit  # log sigma(-c) = log sigma(c) - c
     log_p = torch.logsumexp(log_high, dim=1)
     log_1p = torch.logsumexp(log_low, dim=1)
-    log_sum = torch.logsumexp(log_slope + log_high + log_low - log_weight, dim=1)
+    log_sum = torch.logsumexp(log_high + log_low + (log_slope - log_weight), dim=1)
     return log_p - log_1p, log_sum - log_p - log_1p
 
 
@@ -103,15 +103,24 @@ class FlowDensity(NetworkDensity):
 
     def transform(self, x: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """Flow the points ``[m, B]`` under network outputs ``[m, outputs, B]``; value and log-derivative."""
+        *layers, _ = self._split(out)
         total = torch.zeros_like(x)
-        for parameters in out[:, :-2].chunk(self.n_layers, dim=1):
+        for parameters in layers:
             x, log_derivative = sigmoidal_layer(x, parameters)
             total = total + log_derivative
         return x, total
 
+    def _split(self, out: Tensor) -> tuple[Tensor, ...]:
+        """Parameters of each layer ``[m, 3 * F, B]``, then shift and log-scale ``[m, 2, B]``.
+
+        One split for all: the gradient of a slice would be a copy of everything, filled with zeros.
+        """
+        return out.split([3 * self.n_units] * self.n_layers + [2], dim=1)
+
     def _log_density(self, x: Tensor, out: Tensor) -> Tensor:
         y, log_derivative = self.transform(x, out)
-        return gaussian_log_density(y, out[:, -2], out[:, -1].clamp(*LOG_SCALE_RANGE)) + log_derivative
+        shift, log_scale = self._split(out)[-1].unbind(1)
+        return gaussian_log_density(y, shift, log_scale.clamp(*LOG_SCALE_RANGE)) + log_derivative
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
@@ -130,7 +139,7 @@ class FlowDensity(NetworkDensity):
         density = [self._log_density(part, out[:, :, k : k + 1]) for k, part in enumerate(parts) if sizes[k]]
         if not density:
             return points.T
-        return torch.cat(density, dim=1).T[torch.argsort(order)]
+        return torch.zeros_like(points).index_copy(1, order, torch.cat(density, dim=1)).T
 
     def inverse(self, y: Tensor, out: Tensor, n_steps: int = 80) -> Tensor:
         """Invert :meth:`transform` by bisection, after doubling an interval until it contains the solution."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import hashlib
 import json
 import os
 import platform
+import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +27,7 @@ import pandas as pd
 import latentdo
 
 RESULTS = Path(__file__).parent / "results"
+UNINTERESTING = {"key", "version", "versions", "date"}
 Cell = Mapping[str, Any]
 
 
@@ -61,10 +69,44 @@ def run(
 
 def _run_cell(function: Callable[..., Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    forget_peak_memory()
     began = time.perf_counter()
     outcome = function(**cell)
     stamp = {"seconds": round(time.perf_counter() - began, 2), "version": latentdo.__version__}
-    return {"key": cell_key(cell), **cell, **outcome, **stamp}
+    # What a cell measured itself (a peer in a process of its own, say) is worth more than what is seen from here.
+    stamp |= {"memory_mb": peak_memory_mb(), "versions": versions(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+    return {"key": cell_key(cell), **cell, **stamp, **outcome}
+
+
+def forget_peak_memory() -> None:
+    """Start the high-water mark of this process's memory afresh, where the system can (Linux)."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_memory_mb() -> float:
+    """Largest resident memory of this process, in MB, libraries included."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+        return round(int(peak) / 1024, 1)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+@cache
+def versions() -> str:
+    """Commit (with a plus if its files were changed) and the libraries that decide figures."""
+    root = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    commit = git("rev-parse", "--short=10", "HEAD") or "no-repository"
+    changed = "+" if git("status", "--porcelain", "--untracked-files=no", "src") else ""
+    libraries = " ".join(f"{name}-{version(name)}" for name in ("numpy", "scipy", "scikit-learn", "torch"))
+    return f"{commit}{changed} python-{platform.python_version()} {libraries}"
 
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:
@@ -73,7 +115,8 @@ def _append(path: Path, row: Mapping[str, Any]) -> None:
         with path.open(newline="") as file:
             header = next(csv.reader(file))
         if set(row) - set(header):
-            pd.concat([pd.read_csv(path), pd.DataFrame([row])]).to_csv(path, index=False)
+            stored = pd.read_csv(path, dtype={"key": str})  # a key of digits alone is still text
+            pd.concat([stored, pd.DataFrame([row])]).to_csv(path, index=False)
             return
     else:
         header = list(row)
@@ -85,9 +128,7 @@ def _append(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def _brief(row: Mapping[str, Any]) -> str:
-    return "  ".join(
-        f"{name}={_short(value)}" for name, value in row.items() if name not in {"key", "version"}
-    )
+    return "  ".join(f"{name}={_short(value)}" for name, value in row.items() if name not in UNINTERESTING)
 
 
 def _short(value: Any) -> str:

@@ -9,7 +9,6 @@ from latentdo.graphs import all_dags, is_dag
 from latentdo.scm import simulate
 from latentdo.solvers.gradient.local_search import LinearScore, climb, search
 from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
-from latentdo.solvers.gradient.proposal import propose
 
 
 def problem(seed: int, intervention: str = "stochastic", d: int = 3):
@@ -104,16 +103,3 @@ def test_kicks_never_make_it_worse_and_find_the_best_small_dag(seed):
         return sum(score.family(j, tuple(np.flatnonzero(adjacency[:, j])))[0] for j in range(3))
 
     assert total(found) == pytest.approx(max(total(a) for a in all_dags(3)))
-
-
-def test_splines_propose_a_curved_edge_with_its_target():
-    rng = np.random.default_rng(0)
-    labels = np.repeat([0, 1], 600)
-    x = rng.normal(size=1200)
-    y = np.where(labels == 0, np.abs(x), 3.0 + rng.normal(size=1200)) + 0.1 * rng.normal(size=1200)
-    z = np.stack([x, y], axis=1)
-    known = np.array([[0.0, 0.0], [np.nan, np.nan]])
-    allowed = ~np.eye(2, dtype=bool)
-    found = propose(z, labels, known, np.zeros((2, 2)), allowed, allowed & False, perfect=True, rng=rng)
-    assert found.adjacency.tolist() == [[0, 1], [0, 0]]
-    assert found.targets.tolist() == [[0, 0], [0, 1]]

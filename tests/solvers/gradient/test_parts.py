@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from latentdo.data import Dataset
 from latentdo.graphs import all_dags, is_dag
 from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration
 from latentdo.solvers.gradient.acyclicity import MEASURES, trace_exponential
 from latentdo.solvers.gradient.dag import nearest_dag
-from latentdo.solvers.gradient.starts import cluster_rows
+from latentdo.solvers.gradient.starts import cluster_rows, search_structure
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -128,3 +129,14 @@ def test_trace_exponential_is_the_papers():
     assert trace_exponential(weights).item() == pytest.approx(
         torch.linalg.matrix_exp(weights).trace().item() - 5
     )
+
+
+def test_networks_start_from_a_search_that_sees_curves():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 600)
+    x = rng.normal(size=1200)
+    y = np.where(labels == 0, np.abs(x), 3.0 + rng.normal(size=1200)) + 0.1 * rng.normal(size=1200)
+    dataset = Dataset.from_table(np.stack([x, y], axis=1), regimes=labels)
+    found = search_structure(dataset, GradientConfiguration(density="nonlinear"))
+    assert found.adjacency.to_numpy().tolist() == [[0, 1], [0, 0]]
+    assert found.model.topology.targets.tolist() == [[0, 0], [0, 1]]

@@ -15,7 +15,7 @@ from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration
 from latentdo.solvers.gradient.loop import Trainer
 from latentdo.solvers.gradient.polish import fit_linear, moments_of
 from latentdo.solvers.gradient.score import penalised_score
-from latentdo.solvers.gradient.starts import search_regimes
+from latentdo.solvers.gradient.starts import search_structure
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -331,7 +331,7 @@ def test_the_graph_never_contradicts_its_probabilities(variant, density):
 
 def test_a_latent_fit_never_ends_below_its_start():
     dataset = data("latent", n=400, seed=2)
-    start = Proposal.from_result(search_regimes(dataset, QUICK))
+    start = Proposal.from_result(search_structure(dataset, QUICK))
     moments = moments_of(dataset.z, np.eye(len(start.targets))[start.labels])
     model = fit_linear(moments, start.adjacency, start.targets, perfect=True)
     unknown = np.full(dataset.n_rows, -1)

@@ -15,7 +15,7 @@ from latentdo.model.mixture import Architecture, LatentMixture, Priors
 from latentdo.model.variants import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.loop import Problem
-from latentdo.solvers.gradient.proposal import Proposal, propose
+from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.starts import cluster_rows
 
 logger = logging.getLogger(__name__)
@@ -120,30 +120,6 @@ def compile_networks(mixture: LatentMixture) -> bool:
         return False
     trunk.compile(dynamic=True)
     return True
-
-
-def make_proposal(
-    problem: Problem,
-    z: Array,
-    supervision: Supervision,
-    configuration: GradientConfiguration,
-    rng: np.random.Generator,
-) -> Proposal:
-    """What a quick search under additive splines finds."""
-    labels = problem.labels
-    if problem.warm_labels is not None:
-        labels = torch.where(labels == UNKNOWN, problem.warm_labels, labels)
-    allowed, required = edge_constraints(z.shape[1], configuration)
-    return propose(
-        z,
-        labels.cpu().numpy(),
-        supervision.targets,
-        np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), allowed.shape),
-        allowed,
-        required,
-        perfect=configuration.intervention == "perfect",
-        rng=rng,
-    )
 
 
 def edge_constraints(

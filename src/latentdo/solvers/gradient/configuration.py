@@ -93,7 +93,7 @@ class GradientConfiguration:
     refresh : int
         Steps between two refreshes of these pairs.
     propose : bool
-        Start networks from the structure that a quick search under additive splines finds (exact estimator only).
+        Start networks, and fits that look for regimes, from what structural search finds (exact estimator only).
     proposal_strength : float
         Logits with which edges of that structure start; its targets start one higher.
     prune : bool

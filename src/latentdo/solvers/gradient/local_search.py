@@ -30,27 +30,24 @@ _RIDGE = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class LinearScore:
-    """Local scores of linear mechanisms, or of mechanisms that are linear in fixed features of each parent.
+    """Local scores of linear mechanisms.
 
     Parameters
     ----------
-    moments : ndarray [n_regimes, 1 + m, 1 + m]
-        Moment matrices: the constant, the ``d`` variables, then further features.
+    moments : ndarray [n_regimes, 1 + d, 1 + d]
+        Moment matrices: the constant, then the ``d`` variables.
     known : ndarray [n_regimes, d]
         Known targets as 0 and 1, NaN where unknown.
     edge_log_odds : ndarray [d, d]
         Prior log-odds of edges.
     perfect : bool
         Intervened mechanisms ignore the parents.
-    features : ndarray [d, f] of int64, optional
-        Positions, in the moments, of the features by which each variable enters as a parent; itself by default.
     """
 
     moments: Array
     known: Array
     edge_log_odds: Array
     perfect: bool
-    features: NDArray[np.int64] | None = None
     _cache: dict[tuple[int, tuple[int, ...]], tuple[float, Bools]] = field(default_factory=dict)
 
     @property
@@ -66,10 +63,7 @@ class LinearScore:
         return self._cache[key]
 
     def _family(self, j: int, parents: tuple[int, ...]) -> tuple[float, Bools]:
-        if self.features is None:
-            index = np.array([0, *(1 + i for i in parents), 1 + j])
-        else:
-            index = np.concatenate([[0], self.features[list(parents)].reshape(-1), [1 + j]]).astype(np.int64)
+        index = np.array([0, *(1 + i for i in parents), 1 + j])
         grams = self.moments[:, index[:, None], index]
         counts = grams[:, 0, 0]
         own = self._own(grams, counts)

@@ -26,7 +26,6 @@ from latentdo.solvers.gradient.build import (
     build_problem,
     compile_networks,
     dtype_of,
-    make_proposal,
     start_from,
 )
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -126,8 +125,6 @@ def run_restart(
     here = None if start is None else start.take(train)
     problem = build_problem(dataset.z[train], known, c, rng, None if here is None else here.labels)
     networks = c.estimator == "exact" and not c.closed_form
-    if here is None and c.propose and networks:
-        here = make_proposal(problem, dataset.z[train], supervision, c, rng)
     run = partial(_run, dataset, supervision, c, problem, seed, number, start, rng, progress)
     first = run(here)
     if here is None or not (networks and c.propose):

@@ -30,7 +30,7 @@ from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.settle import settle
-from latentdo.solvers.gradient.starts import search_regimes
+from latentdo.solvers.gradient.starts import search_structure
 
 ROWS_A_REGIME = 10
 """Rows a regime and variable below which the published algorithm is known to return noise."""
@@ -54,8 +54,9 @@ def solve(
         Called after every chunk of steps with evidence, violation and time left.
     start : Proposal, optional
         Graph, targets and regimes to start from, for instance another solver's (:meth:`Proposal.from_result`); the fit
-        may leave them. Without one, fits that have to find regimes start from what structural search finds: a plain
-        clustering into ``max_regimes`` parts would shatter small tables.
+        may leave them. Without one, fits that have to find regimes and fits of networks start from what structural
+        search finds: a plain clustering into ``max_regimes`` parts would shatter small tables, and networks are slow
+        judges of structure.
 
     Returns
     -------
@@ -69,11 +70,11 @@ def solve(
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
     found = None
-    if start is None and hidden and c.propose and c.estimator == "exact":
-        found = search_regimes(dataset, c)
+    if start is None and (hidden or not c.closed_form) and c.propose and c.estimator == "exact":
+        found = search_structure(dataset, c)
         if found.status == "interrupted":
             return replace(
-                found, message="Stopped by the user: this is what the search for regimes had found so far."
+                found, message="Stopped by the user: this is what structural search had found so far."
             )
         start = Proposal.from_result(found)
     if start is not None and hidden:

@@ -1,4 +1,4 @@
-"""Where a latent fit starts: a rough clustering of the rows, and which cluster to take for the reference."""
+"""Where a fit starts: what structural search finds, or a rough clustering of the rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from sklearn.mixture import GaussianMixture
 from latentdo.data import Dataset
 from latentdo.result import FitResult
 from latentdo.solvers.gradient.configuration import GradientConfiguration
+from latentdo.solvers.nonlinear.solve import solve as search_nonlinear
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as search
 
 Array = NDArray[np.float64]
 
 
-def search_regimes(dataset: Dataset, configuration: GradientConfiguration) -> FitResult:
-    """Regimes, graph and targets that structural search finds under linear mechanisms.
+def search_structure(dataset: Dataset, configuration: GradientConfiguration) -> FitResult:
+    """Regimes, graph and targets that structural search finds under mechanisms of the same family.
 
-    Its penalties, merges and the check against a single regime decide how many regimes there are.
+    What is known is held fixed. Its penalties, merges and the check against a single regime decide how many regimes
+    there are.
     """
     c = configuration
     names = dataset.columns
@@ -33,18 +35,18 @@ def search_regimes(dataset: Dataset, configuration: GradientConfiguration) -> Fi
         return [(names[i], names[j]) for i, j in np.argwhere(matrix) if i != j]
 
     own_prior = isinstance(c.edge_log_odds, np.ndarray) or c.edge_log_odds != 0.0
-    return search(
-        dataset,
-        SearchConfiguration(
-            intervention=c.intervention,
-            max_regimes=c.max_regimes,
-            edge_prior=c.edge_log_odds if own_prior else None,
-            forbidden=pairs(c.forbidden),
-            required=pairs(c.required),
-            random_state=c.random_state,
-            n_jobs=c.n_jobs,
-        ),
+    how = SearchConfiguration(
+        intervention=c.intervention,
+        max_regimes=c.max_regimes,
+        edge_prior=c.edge_log_odds if own_prior else None,
+        forbidden=pairs(c.forbidden),
+        required=pairs(c.required),
+        random_state=c.random_state,
+        n_jobs=c.n_jobs,
     )
+    if c.density == "linear":
+        return search(dataset, how)
+    return search_nonlinear(dataset, how, c.density)
 
 
 def cluster_rows(

@@ -334,6 +334,8 @@ def greedy_parents(  # type: ignore[no-untyped-def]
                     trial,
                 )
         order = np.argsort(-scores)
+        if scores[order[0]] == -np.inf:  # too few rows for one more parent: nothing is left to rank
+            break
         if length == first.shape[0]:
             kept[order[:singles]] = True
             in_race[order[SHORT_LIST:]] = False

@@ -564,21 +564,35 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
 
+        for name in ("n_jobs", "max_parents"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
+                raise ValueError(f"{name}={value!r} must be a whole number, or None")
         for name in ("concentration", "learning_rate"):
             value = getattr(self, name)
-            if value is not None and not (np.isreal(value) and 0.0 < value < np.inf):
+            if value is not None and not (_is_number(value) and 0.0 < value < np.inf):
                 raise ValueError(f"{name}={value!r} must be a positive number, or None for the default")
+        value = self.target_prior
+        if value is not None and not (_is_number(value) and np.isfinite(value)):
+            raise ValueError(f"target_prior={value!r} must be a finite number (log-odds), or None for the default")
 
     def _request(self, n_variables: int) -> Request:
         edge_prior = None
         if self.edge_prior is not None:
-            edge_prior = np.asarray(self.edge_prior, dtype=np.float64)
+            try:
+                edge_prior = np.asarray(self.edge_prior, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"edge_prior={self.edge_prior!r} must be a number or a matrix of numbers (log-odds), or None"
+                ) from None
             if edge_prior.ndim and edge_prior.shape != (n_variables, n_variables):
                 raise ValueError(
                     f"edge_prior has shape {edge_prior.shape}; use a number or a matrix [{n_variables}, {n_variables}]"
                 )
             if np.isnan(edge_prior).any():
                 raise ValueError("edge_prior contains NaN; use 0 where you have no opinion")
+            if np.isinf(edge_prior).any():
+                raise ValueError("edge_prior must be finite; certain edges belong in required= or forbidden=")
         return Request(
             density=self.density,
             intervention=self.intervention,
@@ -598,6 +612,10 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=int(self.n_jobs or 1),
             verbose=bool(self.verbose),
         )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 @contextmanager

@@ -34,6 +34,7 @@ Missing = Literal["error", "drop"]
 
 _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
+_BLOCK = 512  # columns compared with all others at once
 _COPY = 1e-9  # columns whose correlation is nearer to one than this are copies
 _LABEL_NAMES = frozenset(
     {"batch", "cluster", "cohort", "condition", "drug", "environment", "experiment", "genotype", "group",
@@ -225,9 +226,12 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
     """
     if len(z) < 3:
         return
-    correlation = np.abs(z.T @ z) / len(z)
-    copies = np.argwhere(np.triu(correlation > 1.0 - _COPY, 1))
-    if copies.size:
+    copies: list[tuple[int, int]] = []
+    for first in range(0, z.shape[1], _BLOCK):  # all pairs at once would fill gigabytes in wide tables
+        correlation = np.abs(z[:, first : first + _BLOCK].T @ z[:, first:]) / len(z)
+        found = np.argwhere(np.triu(correlation > 1.0 - _COPY, 1)) + first
+        copies += [(int(i), int(j)) for i, j in found]
+    if copies:
         pairs = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in copies[:_SHOWN])
         message = (
             f"Columns that are copies of each other up to scale: {pairs}. Causes and effects of such a pair "

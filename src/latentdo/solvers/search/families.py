@@ -68,6 +68,13 @@ class FamilyTables:
             table[j, masks] = self.scores[j, : 1 << own.size]
         return table
 
+    def settled(self, adjacency: NDArray[np.int8]) -> FamilyTables:
+        """The same tables, except that variables with too few rows to score any family keep their parents."""
+        scores = self.scores.copy()
+        for j in np.flatnonzero(~np.isfinite(scores).any(axis=1)):
+            scores[j, self._mask(adjacency, int(j))] = 0.0
+        return FamilyTables(self.candidates, scores)
+
     def best(self, start: NDArray[np.int8], seed: int = 0) -> tuple[NDArray[np.int8], float]:
         """Best DAG: exact where subsets can be enumerated, else by order search from the order of ``start``."""
         if self.n_variables <= EXACT_LIMIT:
@@ -77,14 +84,15 @@ class FamilyTables:
 
     def score_of(self, adjacency: NDArray[np.int8]) -> float:
         """Score of one DAG; minus infinity if a parent is not a candidate."""
-        total = 0.0
-        for j in range(self.n_variables):
-            parents = set(np.flatnonzero(adjacency[:, j]).tolist())
-            mask = sum(1 << a for a, i in enumerate(self.candidates[j]) if int(i) in parents)
-            if mask.bit_count() < len(parents):
-                return -np.inf
-            total += float(self.scores[j, mask])
-        return total
+        if any(
+            adjacency[:, j].sum() != self._mask(adjacency, j).bit_count() for j in range(self.n_variables)
+        ):
+            return -np.inf
+        return float(sum(self.scores[j, self._mask(adjacency, j)] for j in range(self.n_variables)))
+
+    def _mask(self, adjacency: NDArray[np.int8], j: int) -> int:
+        """Those parents of ``j`` that are candidates, as bits."""
+        return sum(1 << a for a, i in enumerate(self.candidates[j]) if i >= 0 and adjacency[i, j])
 
 
 def all_candidates(constraints: Constraints) -> NDArray[np.int64]:

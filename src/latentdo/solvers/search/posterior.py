@@ -63,6 +63,7 @@ def graph_posterior(
     n_samples, seed
         DAGs sampled for what has no exact sum, and their randomness.
     """
+    tables = tables.settled(start)
     if tables.n_variables <= LAYER_LIMIT:
         table = tables.full() / temperature
         edges, dags = _exact(table, n_samples, seed)

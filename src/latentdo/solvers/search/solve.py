@@ -32,6 +32,9 @@ ANNEALING = (-40.0, -20.0, -10.0)
 SCEPTICISM = 2.0
 """Hidden interventions must beat one regime by this many times log(n) nats, the error that either evidence may have."""
 
+MAX_VARIABLES = 2000
+"""Beyond this the moments of 16 regimes fill gigabytes, and one graph search takes hours."""
+
 AGREEMENT = 0.5
 """Two starts that end within this many nats of each other have found the same optimum."""
 
@@ -77,6 +80,11 @@ class SearchConfiguration:
 def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:
     """Collect what is fixed during the search."""
     d = dataset.n_variables
+    if d > MAX_VARIABLES:
+        raise ValueError(
+            f"there are {d} variables, and the search takes at most {MAX_VARIABLES}: choose the ones of interest, for "
+            "example those that vary most (read_table has columns= and drop=)"
+        )
     labels = np.full(dataset.n_rows, -1) if dataset.regimes is None else np.array(dataset.regimes)
     observational = bool((labels == 0).any())
     # Labels that name no row and come without targets say nothing: the same as no labels at all.

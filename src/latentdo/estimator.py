@@ -557,7 +557,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _check_arguments(self) -> None:
         for name, choices in CHOICES.items():
             value = getattr(self, name)
-            if value not in choices:
+            if not isinstance(value, str) or value not in choices:
                 raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
         for name in ("max_regimes", "n_init"):
             value = getattr(self, name)

@@ -262,21 +262,22 @@ def _model(family: str, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> F
     own = {key.removeprefix(_MODEL): array for key, array in arrays.items() if key.startswith(_MODEL)}
     if len(own) + len(_ARRAYS) != len(arrays):
         raise ResultFileError("holds other arrays than a result has.")
-    model = kind.from_arrays(own)
-    adjacency, targets, weights = (
-        model.topology.adjacency,
-        model.topology.targets,
-        model.topology.weights,
-    )
+    adjacency, targets, weights = own["adjacency"], own["targets"], own["weights"]
     if (adjacency.shape, targets.shape, weights.shape) != ((d, d), (k, d), (k,)):
         raise ResultFileError("has a graph, targets and weights of sizes that differ from its names.")
     if not (np.isin(targets, (0, 1)).all() and not targets[0].any() and is_dag(adjacency)):
         raise ResultFileError("does not hold a DAG with targets of 0 and 1, none of them in the reference.")
     if not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
         raise ResultFileError("has weights of regimes that do not sum to one.")
+    model = kind.from_arrays(own)
+    numbers = [array for array in own.values() if array.dtype.kind == "f"]
+    if not all(np.isfinite(array).all() for array in numbers):
+        raise ResultFileError("holds a model with parameters that are not finite numbers.")
+    rng = np.random.default_rng(0)
     with np.errstate(all="ignore"):
         density = model.log_density(np.zeros((1, d)))
-    if density.shape != (1, k) or np.isnan(density).any():
+        draws = [model.sample(1, regime, rng) for regime in range(k)]
+    if density.shape != (1, k) or not (np.isfinite(density).all() and np.isfinite(draws).all()):
         raise ResultFileError("holds a model that cannot be evaluated.")
     return model
 

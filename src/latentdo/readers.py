@@ -8,6 +8,7 @@ import gzip
 import importlib
 import lzma
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, overload
@@ -250,7 +251,7 @@ def _read_text(
             f"{path.name} is not {encoding} text ({error}); pass its encoding, for example "
             'encoding="latin-1".'
         ) from error
-    except (pd.errors.ParserError, csv.Error, EOFError, OSError, lzma.LZMAError) as error:
+    except (pd.errors.ParserError, csv.Error, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path.name} cannot be read: {error}.") from error
 
 

@@ -130,4 +130,28 @@ class LinearMixture(FittedModel):
         """See :meth:`FittedModel.from_arrays`."""
         values = {name: np.array(array) for name, array in arrays.items()}
         topology = Topology(values.pop("adjacency"), values.pop("targets"), values.pop("weights"))
-        return cls(topology, **values)
+        model = cls(topology, **values)
+        model._check()
+        return model
+
+    def _check(self) -> None:
+        """Refuse arrays that do not fit together: compiled loops trust the indices, and would leave their bounds."""
+        d, m = self.topology.n_variables, int(self.topology.targets.sum())
+        found = [
+            array.shape
+            for array in (self.coefficients, self.variances, self.target_coefficients, self.target_variances)
+        ]
+        if found != [(d, d + 1), (d,), (m, d + 1), (m,)]:
+            raise ValueError(f"coefficients and variances have the shapes {found}")
+        if not np.array_equal(
+            np.argwhere(self.topology.targets), self.target_index[np.lexsort(self.target_index.T[::-1])]
+        ):
+            raise ValueError("the own mechanisms do not belong to the targets")
+        own = self.topology.adjacency.T == 0
+        if (
+            self.coefficients[:, 1:][own].any()
+            or self.target_coefficients[:, 1:][own[self.target_index[:, 1]]].any()
+        ):
+            raise ValueError("a variable depends on others than its parents")
+        if not ((self.variances > 0.0).all() and (self.target_variances > 0.0).all()):
+            raise ValueError("a variance is not positive")

@@ -182,7 +182,34 @@ class ReluMixture(FittedModel):
         own = {
             key: OwnMechanism(c, noise) for key, c, noise in zip(keys, coefficients, own_noises, strict=True)
         }
-        return cls(topology, tuple(_split("networks", arrays)), noises, own)
+        model = cls(topology, tuple(_split("networks", arrays)), noises, own)
+        model._check()
+        return model
+
+    def _check(self) -> None:
+        """Refuse parts that do not fit together: compiled loops trust the sizes, and would leave their bounds."""
+        d = self.topology.n_variables
+        if (len(self.networks), len(self.noises)) != (d, d):
+            raise ValueError(
+                f"there are {len(self.networks)} networks and {len(self.noises)} noises for {d} variables"
+            )
+        if sorted(self.own) != [(int(k), int(j)) for k, j in np.argwhere(self.topology.targets)]:
+            raise ValueError("the own mechanisms do not belong to the targets")
+        units = []
+        for network, parents in zip(self.networks, self.parents, strict=True):
+            count, rest = divmod(network.size - 1 - parents.size, parents.size + 2)
+            if count < 0 or rest:
+                raise ValueError(
+                    f"a network of {network.size} parameters does not have {parents.size} inputs"
+                )
+            units.append(count)
+        for (_, j), mechanism in self.own.items():
+            p = self.parents[j].size
+            if mechanism.coefficients.size not in (1, 1 + p, 1 + p + units[j]):
+                raise ValueError(f"an own mechanism has {mechanism.coefficients.size} coefficients")
+        every = (*self.noises, *(mechanism.noise for mechanism in self.own.values()))
+        if not all((noise.variances > 0.0).all() and (noise.weights > 0.0).all() for noise in every):
+            raise ValueError("a variance or a weight of the noise is not positive")
 
 
 def _flat(noise: Noise) -> Array:

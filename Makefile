@@ -7,7 +7,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-dev demo test test-all lint format bench docs clean
+.PHONY: help venv venv-dev demo test test-all lint format bench baselines experiments report docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -39,6 +39,18 @@ format: venv-dev ## let ruff rewrite what it can
 
 bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
 	$(BIN)/python -m benchmarks
+
+baselines: ## environments for the peers that experiments/comparison.py runs (two, because their pins clash)
+	$(PYTHON) -m venv .venv-baselines
+	.venv-baselines/bin/python -m pip install --quiet -r experiments/baselines/requirements.txt
+	$(PYTHON) -m venv .venv-baselines-sdcd
+	.venv-baselines-sdcd/bin/python -m pip install --quiet -r experiments/baselines/requirements-sdcd.txt
+
+experiments: venv-dev ## what fits in a night on two cores; continues where it stopped
+	$(ONE_THREAD) $(BIN)/python -m experiments
+
+report: venv-dev ## tables, figures and docs/comparison.md from the stored results
+	$(BIN)/python -m experiments.report
 
 docs: venv-dev ## build the documentation into site/, warnings are errors
 	$(BIN)/mkdocs build --strict

@@ -1,7 +1,7 @@
 """Table 1 of the paper with ``auto``: 12 kinds of data, four columns, the empty graph and an oracle.
 
-``python -m experiments.table1 --mechanisms linear`` runs the linear rows on seeds 0 to 9. Density and intervention match
-the row, as in the paper; every other argument is at its default. ``oracle`` is the floor: our search given the true
+``python -m experiments.table1 --mechanisms linear`` runs the linear rows on seeds 0 to 9. Density and intervention
+match the row, as in the paper; every other argument is at its default. ``oracle`` is the floor: our search given the true
 regimes, the true targets *and* the true order of the variables, so that only absent and spurious edges are left to
 get wrong. The latent cells of nonlinear rows are in the store of ``experiments.nonlinear_latent``.
 """

@@ -1,0 +1,96 @@
+"""Every method of the comparison: where its adapter is, what it is told, and where it is installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LABELS = ("regimes",)
+LABELS_AND_TARGETS = ("regimes", "targets")
+OBSERVATIONAL = ("observational",)
+COUNT = ("n_regimes",)
+
+WORDS = {
+    "regimes": "regimes",
+    "targets": "targets",
+    "observational": "which rows are observational",
+    "n_regimes": "number of regimes",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One line of the comparison.
+
+    Parameters
+    ----------
+    title : str
+        Name in tables.
+    adapter : str
+        ``module:function`` in this package.
+    given : tuple of str
+        Which secrets of `Problem` the method is told.
+    environment : {"main", "baselines", "sdcd"}
+        Where its package is installed: this project's environment, or one that ``make baselines`` makes.
+    packages : tuple of str
+        Whose versions are stored.
+    """
+
+    title: str
+    adapter: str
+    given: tuple[str, ...] = ()
+    environment: str = "baselines"
+    packages: tuple[str, ...] = ()
+
+    @property
+    def label_free(self) -> bool:
+        """Whether a user with one unlabelled table could run it (a number of regimes can be guessed)."""
+        return not set(self.given) & {"regimes", "targets"} and self.given != OBSERVATIONAL
+
+    @property
+    def told(self) -> str:
+        """What it is given, in words."""
+        return ", ".join(WORDS[name] for name in self.given) or "nothing"
+
+
+def _both(key: str, title: str, adapter: str, **where: object) -> dict[str, Method]:
+    """A method for observational data: on the pooled rows without labels, and on the truly observational ones."""
+    return {
+        key: Method(f"{title}, all rows", adapter, **where),
+        f"{key}-observational": Method(f"{title}, observational rows", adapter, OBSERVATIONAL, **where),
+    }
+
+
+_LEARN = {"packages": ("causal-learn",)}
+_IGSP = {"packages": ("graphical_model_learning", "conditional_independence")}
+_SDCD = {"environment": "sdcd", "packages": ("sdcd",)}
+
+METHODS: dict[str, Method] = {
+    "gies": Method("GIES", "gies_family:gies", LABELS_AND_TARGETS, packages=("gies",)),
+    "gies-uncentred": Method(
+        "GIES, not centred", "gies_family:gies_uncentred", LABELS_AND_TARGETS, packages=("gies",)
+    ),
+    "gnies": Method("GnIES", "gies_family:gnies", LABELS, packages=("gnies",)),
+    "igsp": Method("IGSP", "permutations:igsp", LABELS_AND_TARGETS, **_IGSP),
+    "ut-igsp": Method("UT-IGSP", "permutations:ut_igsp", LABELS, **_IGSP),
+    "gmm-ut-igsp": Method(
+        "GMM, then UT-IGSP", "permutations:gmm_then_ut_igsp", (*COUNT, *OBSERVATIONAL), **_IGSP
+    ),
+    "gmm-search": Method("GMM, then our search", "ours:gmm_then_search", COUNT, "main", ("scikit-learn",)),
+    "linear-search": Method("our linear search, regimes", "ours:linear_with_regimes", LABELS, "main"),
+    "linear-search-targets": Method(
+        "our linear search, targets", "ours:linear_with_targets", LABELS_AND_TARGETS, "main"
+    ),
+    "cam-targets": Method("CAM, intervened rows left out", "cam:cam_with_targets", LABELS_AND_TARGETS),
+    "dcdi": Method("DCDI-G", "neural:dcdi", LABELS_AND_TARGETS, **_SDCD),
+    "sdcd": Method("SDCD", "neural:sdcd", LABELS_AND_TARGETS, **_SDCD),
+    **_both("ges", "GES", "causal_learn:ges", **_LEARN),
+    **_both("pc", "PC", "causal_learn:pc", **_LEARN),
+    **_both("fci", "FCI", "causal_learn:fci", **_LEARN),
+    **_both("notears", "NOTEARS", "continuous:notears", **_SDCD),
+    **_both("dagma", "DAGMA", "continuous:dagma", packages=("dagma",)),
+    **_both("cam", "CAM", "cam:cam"),
+    **_both("var-sort", "variance sorting", "sorting:variance", packages=("causaldisco",)),
+    **_both("r2-sort", "R2 sorting", "sorting:r2", packages=("causaldisco",)),
+}
+SLOW = ("dcdi", "sdcd")
+"""Methods that need minutes on one core."""

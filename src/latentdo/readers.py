@@ -306,8 +306,10 @@ def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
     _need("pyarrow", "io", f"{suffix} files")
     try:
         return pd.read_feather(path) if suffix == ".feather" else pd.read_parquet(path)
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path.name} cannot be read as {suffix[1:]}: {error}") from error
+    except Exception as error:  # whatever pyarrow and pandas raise for a damaged file, KeyError included
+        raise ValueError(
+            f"{path.name} cannot be read as {suffix[1:]} ({type(error).__name__}: {error})."
+        ) from error
 
 
 def _read_h5ad(

@@ -189,20 +189,37 @@ def _sceptic(problem: Problem, state: State, null: NullModel | None = None) -> N
     return other if other.evidence > own.evidence else own
 
 
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """What one start reached: before it was grown by births, and after."""
+
+    early: State
+    grown: State
+
+
 def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterator[tuple[str, State]]:
-    """States from different starts, each grown as far as births, merges and graph search take it."""
+    """States from different starts, each grown as far as births, merges and graph search take it.
+
+    In parallel the same starts count as in sequence, so that the number of processes does not change the result.
+    """
     names = [("residual", "mixture", "residual", "k-means")[i % 4] for i in range(configuration.n_init)]
     seeds = [configuration.random_state + i for i in range(configuration.n_init)]
     if problem.n_labelled:
         names.insert(0, "labels")
         seeds.insert(0, configuration.random_state)
+    planned = list(zip(names, seeds, strict=True))
+    ready: Iterator[_Start] | None = None
     if configuration.n_jobs != 1:
-        jobs = (delayed(_from_start)(problem, name, seed) for name, seed in zip(names, seeds, strict=True))
-        yield from zip(names, Parallel(n_jobs=configuration.n_jobs)(jobs), strict=True)
-        return
+        jobs = (delayed(_run_start)(problem, name, seed) for name, seed in planned)
+        ready = Parallel(n_jobs=configuration.n_jobs, return_as="generator")(jobs)
     reached: list[float] = []
-    for name, seed in zip(names, seeds, strict=True):
-        state = _from_start(problem, name, seed, max(reached, default=-np.inf))
+    for name, seed in planned:
+        start = None if ready is None else next(ready)
+        early = _begin(problem, name, seed) if start is None else start.early
+        if name != "residual" and early.evidence < max(reached, default=-np.inf) and moves.overlapping(early):
+            state = early  # a clustering of overlapping regimes that is behind already is not grown further
+        else:
+            state = moves.improve(problem, early) if start is None else start.grown
         yield name, state
         if any(abs(state.evidence - other) < AGREEMENT for other in reached):
             return
@@ -212,12 +229,16 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
             return  # two different starts do not beat one regime: more would only fit its noise better
 
 
-def _from_start(problem: Problem, name: str, seed: int, to_beat: float = -np.inf) -> State:
-    """Structural EM from one start; a clustering of overlapping regimes that is behind already is not grown further."""
+def _run_start(problem: Problem, name: str, seed: int) -> _Start:
+    early = _begin(problem, name, seed)
+    return _Start(early, moves.improve(problem, early))
+
+
+def _begin(problem: Problem, name: str, seed: int) -> State:
+    """Structural EM from one start, with the regimes that it proposes."""
     if name == "residual":
         state = starts.residual(problem, seed)
-        state = relearn(problem, state.responsibilities, adjacency=state.adjacency)
-        return moves.improve(problem, state)
+        return relearn(problem, state.responsibilities, adjacency=state.adjacency)
     responsibilities = (
         starts.from_labels(problem) if name == "labels" else starts.clustering(problem, name, seed)
     )
@@ -225,10 +246,7 @@ def _from_start(problem: Problem, name: str, seed: int, to_beat: float = -np.inf
     for target_prior in ANNEALING:
         state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
         responsibilities, adjacency = state.responsibilities, state.adjacency
-    state = moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))
-    if state.evidence < to_beat and moves.overlapping(state):
-        return state
-    return moves.improve(problem, state)
+    return moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))
 
 
 def _on_all_rows(problem: Problem, state: State) -> State:
@@ -260,9 +278,11 @@ def _result(
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     moments = Moments.of(problem.design, responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.
-    fitted, _ = fit_parameters(problem, moments, state.adjacency, targets)
+    fitted, cost = fit_parameters(problem, moments, state.adjacency, targets)
     weights = responsibilities.sum(axis=0) / len(responsibilities)
     model: LinearMixture = replace(fitted, topology=Topology(state.adjacency, targets, weights))
+    # What is reported must follow from the model that is saved, not from the one a step before it.
+    responsibilities, loglik = assign(problem, model)
     tables = family_tables(problem, moments, state.adjacency, targets)
     posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
     return FitResult(
@@ -274,8 +294,8 @@ def _result(
         edge_probabilities=posterior.edges,
         ancestor_probabilities=posterior.ancestors,
         target_probabilities=target_probabilities(problem, moments, state.adjacency, targets),
-        evidence=state.evidence,
-        evidence_terms={"log_likelihood": state.loglik, "structure_cost": -state.cost},
+        evidence=loglik - cost,
+        evidence_terms={"log_likelihood": loglik, "structure_cost": -cost},
         solver="search",
         density="linear",
         intervention=configuration.intervention,

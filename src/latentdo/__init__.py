@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from latentdo import metrics, plots
+    from latentdo import interop, metrics, plots
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.datasets import load_sachs
     from latentdo.estimator import LatentInterventionDAG
+    from latentdo.knowledge import read_knowledge
     from latentdo.readers import read_table
     from latentdo.scm import simulate
     from latentdo.tuning import TunedDAG
@@ -19,9 +20,11 @@ __all__ = [
     "BootstrapDAG",
     "LatentInterventionDAG",
     "TunedDAG",
+    "interop",
     "load_sachs",
     "metrics",
     "plots",
+    "read_knowledge",
     "read_table",
     "simulate",
 ]
@@ -32,6 +35,7 @@ _HOMES = {
     "LatentInterventionDAG": "latentdo.estimator",
     "TunedDAG": "latentdo.tuning",
     "load_sachs": "latentdo.datasets",
+    "read_knowledge": "latentdo.knowledge",
     "read_table": "latentdo.readers",
     "simulate": "latentdo.scm",
 }

@@ -46,6 +46,12 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 KINDS: Final = ("half", "bootstrap")
 _ENTRY: Final = "latentdo-bootstrap"
+_NOT_THE_RESULT: Final = (
+    "n_jobs",
+    "verbose",
+    "device",
+    "checkpoint",
+)  # arguments that do not decide what is found
 _TARGET_WEIGHT: Final = 0.1  # targets only decide between regimes whose rows overlap about equally
 
 
@@ -281,7 +287,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
 
     def _fingerprint(self, base: LatentInterventionDAG, dataset: Dataset) -> dict[str, str]:
         """What must be the same for resamples of two calls to belong together."""
-        parameters = {k: v for k, v in base.get_params().items() if k not in ("n_jobs", "verbose", "device")}
+        parameters = {k: v for k, v in base.get_params().items() if k not in _NOT_THE_RESULT}
         known = [None if part is None else part.tolist() for part in (dataset.regimes, dataset.targets)]
         return {
             "rows": dataset.content_hash(),
@@ -314,7 +320,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Fit the resamples that are missing, keeping each as soon as it is there."""
         first = len(self.resamples_) + len(self.failures_)
-        template = clone(base)
+        template = clone(base).set_params(checkpoint=None)  # that of the fit to all rows
         if self.n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         job = delayed(_fit_resample)

@@ -93,6 +93,9 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Where the gradient solvers compute; the search uses the CPU.
     n_jobs : int
         Starts that run in parallel.
+    checkpoint : str or Path, optional
+        File (the beginning of its name) to which the gradient solvers write their state every minute and when they are
+        interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
     verbose : bool
         Print every step.
 
@@ -153,6 +156,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
         device: str = "cpu",
         n_jobs: int = 1,
+        checkpoint: str | Path | None = None,
         verbose: bool = False,
     ) -> None:
         self.density = density
@@ -174,6 +178,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.device = device
         self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
@@ -234,7 +239,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             notes.append(capped)
             warnings.warn(capped, UserWarning, stacklevel=2)
         said = (*notes, *result.warnings, *_contested(result))
-        configuration = _plain(parameters)
+        configuration = _plain({name: value for name, value in parameters.items() if name != "checkpoint"})
         self._labels = dataset.labels()
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
@@ -469,7 +474,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in (("n_repeats", n_repeats), ("max_rows", max_rows)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
-        template = clone(self).set_params(verbose=False)
+        template = clone(self).set_params(verbose=False, checkpoint=None)
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         return diagnose_fit(
@@ -610,6 +615,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             random_state=int(check_random_state(self.random_state).randint(2**31)),
             device=self.device,
             n_jobs=int(self.n_jobs or 1),
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             verbose=bool(self.verbose),
         )
 

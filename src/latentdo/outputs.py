@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ import pandas as pd
 
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
-from latentdo.graphs import to_graphml
+from latentdo.interop import to_graphml
 from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
 from latentdo.result import FitResult
@@ -44,11 +43,11 @@ OPTIONAL_FILES: Final = (
     "target_support.csv",
     "regime_stability.csv",
     "consensus.csv",
+    "bootstrap.safetensors",
 )
-"""Tables that some commands add."""
+"""What some commands add."""
 
 _CLUTTER = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_outputs(
@@ -81,7 +80,7 @@ def write_outputs(
     tables : dict from file name to DataFrame, optional
         Further tables; names are some of :data:`OPTIONAL_FILES`.
     bootstrap : BootstrapDAG, optional
-        What resampled rows say; the report shows it.
+        What resampled rows say: the report shows it, tables of support and the resamples themselves lie beside it.
     diagnosis : Diagnosis, optional
         What ``diagnose()`` says; the report shows it, and ``result.json`` holds it.
 
@@ -106,14 +105,28 @@ def write_outputs(
         _csv(result.targets.rename_axis("regime"), folder / "targets.csv")
         regimes = result.regime_table()
         _csv(regimes if X is None else regimes.assign(row=X.index), folder / "regimes.csv", index=False)
-        for name, table in (tables or {}).items():
+        support = {} if bootstrap is None else _support_tables(bootstrap)
+        for name, table in {**(tables or {}), **support}.items():
             _csv(table, folder / name, index=table.index.name is not None)
+        if bootstrap is not None:
+            bootstrap.save(folder / "bootstrap.safetensors")
         save_result(result, folder / "model.safetensors")
-        (folder / "graph.graphml").write_text(_graphml(result), encoding="utf-8")
+        (folder / "graph.graphml").write_text(to_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
         report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis)
         (folder / "report.html").write_bytes(report.encode("utf-8", errors="replace"))
     return Path(directory)
+
+
+def _support_tables(bootstrap: BootstrapDAG) -> dict[str, pd.DataFrame]:
+    """What a bootstrap says, by the names of the files."""
+    return {
+        "bootstrap_edges.csv": bootstrap.edges_,
+        "edge_support.csv": bootstrap.edge_support_.rename_axis("cause"),
+        "target_support.csv": bootstrap.target_support_.rename_axis("regime"),
+        "regime_stability.csv": bootstrap.regime_stability_.rename_axis("regime"),
+        "consensus.csv": bootstrap.adjacency_.rename_axis("cause"),
+    }
 
 
 @contextmanager
@@ -231,16 +244,3 @@ def _plain(value: Any) -> Any:
 
 def _csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
     table.to_csv(path, index=index, encoding="utf-8", errors="backslashreplace", lineterminator="\n")
-
-
-def _graphml(result: FitResult) -> str:
-    """GraphML with the edges' probabilities; XML has no notation for some characters, which are replaced."""
-    names: list[str] = []
-    for name in result.columns:
-        allowed = _NOT_XML.sub("\ufffd", name)
-        while allowed in names:
-            allowed += "\ufffd"
-        names.append(allowed)
-    return to_graphml(
-        result.model.topology.adjacency, names, edge_data={"probability": result.edge_probabilities}
-    )

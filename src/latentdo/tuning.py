@@ -45,7 +45,13 @@ Progress = Callable[[Mapping[str, Any]], None]
 _RATES: Final = ("concentration", "learning_rate")
 _BLOCKS: Final = 20
 _FLOOR: Final = 1e-300  # a label that the model rules out costs 690 nats, not infinity
-_IRRELEVANT: Final = ("n_jobs", "verbose", "device", "random_state")  # do not change what a score means
+_IRRELEVANT: Final = (
+    "n_jobs",
+    "verbose",
+    "device",
+    "checkpoint",
+    "random_state",
+)  # do not change what a score means
 
 _SPACES: Final[Mapping[str, Space]] = {
     "search": {"edge_prior": (-10.0, 1.0), "target_prior": (-20.0, 0.0)},
@@ -264,7 +270,8 @@ class _Task:
         }
         fingerprint = {name: _digest(json.dumps(part, default=_plain)) for name, part in parts.items()}
         default = _own_values(base, list(space), dataset.n_variables)
-        return cls(clone(base), space, default, train, test, targets, fingerprint)
+        own = clone(base).set_params(checkpoint=None)  # that of the chosen fit
+        return cls(own, space, default, train, test, targets, fingerprint)
 
     def evaluate(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Fit the training rows and score the others."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from latentdo.cli.wording import in_flags
@@ -28,8 +26,9 @@ __all__ = [
     "print_json",
     "print_result",
     "print_table",
-    "progress",
+    "printable",
     "say",
+    "warn",
 ]
 
 _MOST_EDGES = 60
@@ -189,36 +188,6 @@ def _targets(effects: Sequence[Effect]) -> str:
     if len(effects) > _MOST_TARGETS:
         words.append(f"and {len(effects) - _MOST_TARGETS} more")
     return ", ".join(words) or "-"
-
-
-@contextmanager
-def progress(text: str) -> Iterator[Callable[[Mapping[str, Any]], None] | None]:
-    """Show time, evidence, regimes and edges so far on a terminal; otherwise stay silent.
-
-    Yields
-    ------
-    callable or None
-        What the estimator calls after every step.
-    """
-    screen = console(stderr=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    start = time.perf_counter()
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(text, total=None)
-
-        def step(entry: Mapping[str, Any]) -> None:
-            known = [
-                f"{key} {value:,.0f}"
-                for key in ("evidence", "regimes", "edges")
-                if isinstance(value := entry.get(key), int | float)
-            ]
-            bar.update(task, description=printable(f"{text}: {entry.get('step', '')}  {'  '.join(known)}"))
-
-        yield step
-    screen.print(f"{text}: {time.perf_counter() - start:.1f} s")
 
 
 def warn(text: str) -> None:

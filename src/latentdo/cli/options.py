@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-__all__ = ["EstimatorOptions", "Flag", "ReadOptions"]
+__all__ = ["ConfigFile", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
 
+ConfigFile = Annotated[
+    Path | None,
+    Parameter(
+        help="TOML file with options; its keys are their names with underscores, as in max_regimes = 8."
+    ),
+]
 Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
+Lines = Annotated[list[str] | None, Parameter(negative="")]
 Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="")]
 
 
@@ -22,48 +31,56 @@ class EstimatorOptions:
     Parameters
     ----------
     density
-        Family of conditional densities: "linear", "nonlinear", "flow" or "auto".
+        Shape of the effects: linear; nonlinear, small networks with Gaussian noise; flow, noise of any shape as well.
+        Default: auto, which is linear.
     intervention
-        "perfect" (an intervened variable ignores its causes), "imperfect", or "auto".
+        perfect: an intervened variable ignores its causes; imperfect: it may still use them. Default: auto, the score
+        decides for every target.
     solver
-        "auto", "search", "gradient" or "paper".
+        How the model is fitted: structural search, gradients, or the published algorithm. Default: auto, which is
+        search.
     max_regimes
-        Most regimes to look for, the reference included; 1 means that no intervention is looked for.
+        Most regimes to look for, the reference included; 1 means that no intervention is looked
+        for. Default: 16.
     edge_prior
-        Log-odds of an edge before seeing data.
+        Log-odds of an edge before seeing data. Default: chosen by the solver; search takes minus half the logarithm of
+        the number of variables.
     target_prior
-        Log-odds of a target before seeing data.
+        Log-odds of a target before seeing data. Default: chosen by the solver.
     concentration
         Concentration of the Dirichlet process over regimes; gradient solvers only.
     learning_rate
         Learning rate of the gradient solvers.
     transform
-        Applied to every column: "none", "log", "log1p" or "rank-gaussian".
+        Applied to every column before anything else. Default: none.
     n_init
-        Number of restarts.
+        Most starts; the search ends earlier if two agree. Default: 4.
     random_state
-        Seed; the same seed gives the same result.
+        Seed; the same seed gives the same result. Default: 0.
     n_jobs
-        Processes for restarts.
+        Processes that work in parallel. Default: 1.
     device
-        "cpu" or "cuda".
+        Where the gradient solvers compute, for example cuda. Default: cpu.
     max_parents
-        Most direct causes a variable may have.
+        Most direct causes a variable may have. Default: no limit.
     forbidden
         A pair CAUSE EFFECT that must not be an edge; may be repeated.
     required
         A pair CAUSE EFFECT that must be an edge; may be repeated.
+    tiers
+        Names of variables with commas between them; may be repeated, from early to late: nothing later causes
+        anything earlier.
     """
 
-    density: str | None = None
-    intervention: str | None = None
-    solver: str | None = None
+    density: Literal["auto", "linear", "nonlinear", "flow"] | None = None
+    intervention: Literal["auto", "perfect", "imperfect"] | None = None
+    solver: Literal["auto", "search", "gradient", "paper"] | None = None
     max_regimes: int | None = None
     edge_prior: float | None = None
     target_prior: float | None = None
     concentration: float | None = None
     learning_rate: float | None = None
-    transform: str | None = None
+    transform: Literal["none", "log", "log1p", "rank-gaussian"] | None = None
     n_init: int | None = None
     random_state: int | None = None
     n_jobs: int | None = None
@@ -71,10 +88,37 @@ class EstimatorOptions:
     max_parents: int | None = None
     forbidden: Pairs = None
     required: Pairs = None
+    tiers: Lines = None
 
     def given(self) -> dict[str, Any]:
         """Only what the user gave."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        found = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        if self.tiers is not None:
+            found["tiers"] = list(csv.reader(self.tiers, skipinitialspace=True))
+        return found
+
+
+@Parameter(name="*", group="What is known")
+@dataclass(frozen=True)
+class KnownOptions:
+    """What the user knows beforehand, about rows and about the graph.
+
+    Parameters
+    ----------
+    regime_column
+        Column with the condition of each row, where it is known; empty cells are unknown.
+    observational
+        Which condition is the one without an intervention.
+    targets
+        CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+    knowledge
+        TOML or CSV file about the graph: forbidden and required edges, tiers, prior log-odds of edges.
+    """
+
+    regime_column: str | None = None
+    observational: str | None = None
+    targets: Path | None = None
+    knowledge: Path | None = None
 
 
 @Parameter(name="*", group="Reading the table")

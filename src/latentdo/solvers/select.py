@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class Request:
     random_state: int
     device: str
     n_jobs: int
+    checkpoint: Path | None
     verbose: bool
 
     @property
@@ -68,7 +70,7 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     """Fit with the solver that the request asks for."""
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
-    for name in ("concentration", "learning_rate"):
+    for name in ("concentration", "learning_rate", "checkpoint"):
         if getattr(request, name) is not None:
             raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
     configuration = SearchConfiguration(
@@ -109,6 +111,7 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         "random_state": request.random_state,
         "device": request.device,
         "n_jobs": request.n_jobs,
+        "checkpoint": request.checkpoint,
         "verbose": request.verbose,
     }
     if request.edge_prior is not None:

@@ -401,22 +401,6 @@ def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
     assert run(capsys, "evaluate", folder, "--truth", folder)[0] == 0
 
 
-def test_progress_shows_the_steps_on_a_terminal(monkeypatch, capsys):
-    from latentdo.cli.console import progress
-
-    with progress("Fitting") as step:
-        assert step is None
-    assert capsys.readouterr().err == ""
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress("Fitting") as step:
-        step({"step": "merge \x1b[2J", "evidence": -1234.5, "regimes": 3, "edges": 7, "seconds": 0.1})
-        step({"unknown": "keys are no reason to stop"})
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Fitting" in err
-    assert "\x1b[2J" not in err
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

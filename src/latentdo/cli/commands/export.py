@@ -1,0 +1,67 @@
+"""``latentdo export``: a result in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from latentdo.cli.application import app
+from latentdo.cli.console import say
+from latentdo.cli.options import Flag
+from latentdo.cli.tables import check_results
+
+
+@app.command
+def export(
+    results: Path,
+    target: Path,
+    /,
+    *,
+    cells: Path | None = None,
+    consensus: Flag = False,
+    overwrite: Flag = False,
+) -> None:
+    """Write the graph for another program, or the result into a file of cells.
+
+    Parameters
+    ----------
+    results
+        Folder that `latentdo fit` or `latentdo bootstrap` wrote.
+    target
+        File to write. Its ending says what: .dot and .gv (Graphviz), .graphml (Cytoscape, Gephi), .json (D3, networkx),
+        .csv (list of edges), .h5ad (AnnData: probabilities of edges, targets and regimes beside the cells).
+    cells
+        The .h5ad file that was fitted; needed to write .h5ad.
+    consensus
+        The consensus graph of a bootstrap instead of the graph of the fit.
+    overwrite
+        Replace an existing file.
+    """
+    import pandas as pd
+
+    from latentdo.bootstrap import BootstrapDAG
+    from latentdo.interop import to_anndata, write_graph
+    from latentdo.interop.sources import need
+    from latentdo.persistence import load_result, write_atomically
+
+    check_results(results)
+    if target.exists() and not overwrite:
+        raise FileExistsError(f"{str(target)!r} already exists; choose another name, or pass --overwrite.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(target.parent)!r} to write to.")
+    resamples = results / "bootstrap.safetensors"
+    if consensus and not resamples.is_file():
+        raise FileNotFoundError(f"{str(results)!r} holds no bootstrap; write one with `latentdo bootstrap`.")
+    if target.suffix.lower() == ".h5ad":
+        if cells is None or consensus:
+            raise ValueError(
+                "an .h5ad file is made of a fit and its cells: pass --cells, and no --consensus."
+            )
+        anndata = need("anndata", "anndata", "bio", "Writing .h5ad files")
+        rows = pd.read_csv(results / "regimes.csv", dtype=str)["row"]
+        result = load_result(results / "model.safetensors")
+        found = to_anndata(result, anndata.read_h5ad(cells), X=pd.DataFrame(index=rows))
+        write_atomically(target, found.write_h5ad)
+    else:
+        source = BootstrapDAG.load(resamples) if consensus else load_result(results / "model.safetensors")
+        write_graph(source, target)
+    say(f"Wrote {target}.")

@@ -1,0 +1,95 @@
+"""``latentdo fit``: a table in, a folder of results out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from latentdo.cli.application import app
+from latentdo.cli.console import complain, print_json, print_result, say
+from latentdo.cli.inputs import diagnose_fit, fit_table, gather
+from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.unfinished import clear_the_way, unfinished
+
+
+@app.command
+def fit(
+    data: Path,
+    /,
+    *,
+    out: Path,
+    diagnose: Flag = False,
+    resume: Flag = False,
+    overwrite: Flag = False,
+    json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
+    known: KnownOptions = KnownOptions(),  # noqa: B008
+    read: ReadOptions = ReadOptions(),  # noqa: B008
+    model: EstimatorOptions = EstimatorOptions(),  # noqa: B008
+) -> int:
+    """Find graph, hidden interventions and targets in a table, and write a folder with a report.
+
+    Ctrl-C ends the fit with the best it has found so far, and with exit code 130.
+
+    Parameters
+    ----------
+    data
+        Table with one row a sample and one numeric column a variable: CSV, TSV, Parquet, Feather or h5ad.
+    out
+        Folder for the results; open its report.html.
+    diagnose
+        Also simulate from the fitted model and fit again three times, to report what data of this size can show; takes
+        about three times as long as the fit.
+    resume
+        Go on with an interrupted fit of the same command (solvers gradient and paper), and replace its results.
+    overwrite
+        Replace a folder of earlier results.
+    json
+        Print the result as JSON on standard output.
+    """
+    from latentdo.outputs import check_folder
+
+    clear_the_way(out, resume=resume, overwrite=overwrite)
+    check_folder(out, overwrite=overwrite or resume)
+    X, arguments, rows = gather(data, read, model, known)
+    solver = arguments.get("solver", "auto")
+    if solver in ("gradient", "paper"):
+        with unfinished(out, resume=resume) as kept:
+            arguments["checkpoint"] = kept.file("checkpoint")
+            code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+            kept.keep = code != 0
+        return code
+    if resume:
+        complain(
+            "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "
+            "do), so this fit starts from the beginning."
+        )
+    return _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+
+
+def _fit_and_write(
+    X: Any,
+    arguments: dict[str, Any],
+    rows: dict[str, Any],
+    out: Path,
+    overwrite: bool,
+    diagnose: bool,
+    json: bool,
+) -> int:
+    """Fit, write and print; the exit code."""
+    from latentdo.outputs import write_outputs
+
+    estimator = fit_table(X, arguments, rows, silent=json)
+    result = estimator.result_
+    code = 130 if result.status == "interrupted" else 0
+    diagnosis = diagnose_fit(estimator, arguments, silent=json) if diagnose and code == 0 else None
+    folder = write_outputs(result, out, overwrite, X=X, diagnosis=diagnosis)
+    if json:
+        limits = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
+        print_json({**result.summary(), **limits, "out": str(folder)})
+        return code
+    print_result(result)
+    if diagnosis is not None:
+        say(f"\nWhat data of this size can show\n{diagnosis}")
+    say(f"\nOpen {folder / 'report.html'} in a browser.")
+    return code

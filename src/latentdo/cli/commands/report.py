@@ -1,0 +1,44 @@
+"""``latentdo report``: the page again, from a saved result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from latentdo.cli.application import app
+from latentdo.cli.console import say
+from latentdo.cli.tables import check_results
+
+
+@app.command
+def report(results: Path, /, *, data: Path | None = None, out: Path | None = None) -> None:
+    """Write report.html again from a saved result, for example after an upgrade.
+
+    Parameters
+    ----------
+    results
+        Folder that `latentdo fit` wrote, or a model.safetensors file.
+    data
+        The table that was fitted; adds scatter plots.
+    out
+        The HTML file; report.html in the folder by default.
+    """
+    import json
+
+    from latentdo.bootstrap import BootstrapDAG
+    from latentdo.persistence import load_result, write_atomically
+    from latentdo.readers import read_table
+    from latentdo.report import render_report
+
+    check_results(results, file_allowed=True)
+    model = results / "model.safetensors" if results.is_dir() else results
+    result = load_result(model)
+    about = model.with_name("result.json")
+    stored = json.loads(about.read_text("utf-8")) if about.is_file() else {}
+    limits = (stored.get("diagnosis") or {}).get("sentences")
+    X = None if data is None else read_table(data, columns=list(result.columns))
+    resamples = model.with_name("bootstrap.safetensors")
+    support = BootstrapDAG.load(resamples) if resamples.is_file() else None
+    html = render_report(result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support)
+    target = out or model.with_name("report.html")
+    write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
+    say(f"Wrote {target}.")

@@ -1,0 +1,95 @@
+"""From what the user typed to what the estimator takes, and the fit itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions
+from latentdo.cli.panel import progress
+from latentdo.cli.tables import find_label, read_targets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from latentdo.diagnosis import Diagnosis
+    from latentdo.estimator import LatentInterventionDAG
+
+__all__ = ["diagnose_fit", "fit_table", "gather"]
+
+_USUAL_CONTROLS = ("0", "control")
+"""Labels that count as observational if nothing is said: the estimator's default, and that of scPerturb's files."""
+
+
+def gather(
+    data: Path, read: ReadOptions, model: EstimatorOptions, known: KnownOptions
+) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
+    """The table, the arguments of the estimator, and what is known of the rows: the arguments of ``fit``."""
+    from latentdo.readers import read_table
+
+    arguments = model.given()
+    rows: dict[str, Any] = {}
+    if known.regime_column is None:
+        if known.observational is not None or known.targets is not None:
+            raise ValueError(
+                "--observational and --targets need --regime-column, which names the conditions."
+            )
+        X = read_table(data, **read.arguments())
+    else:
+        X, rows["regimes"] = read_table(data, known.regime_column, **read.arguments())
+        labels = {str(label): label for label in rows["regimes"].dropna().unique()}
+        usual = next((name for name in _USUAL_CONTROLS if name in labels), None)
+        if known.observational is not None:
+            arguments["observational"] = find_label(known.observational, labels, "--observational")
+        elif usual is not None:
+            arguments["observational"] = labels[usual]
+        if known.targets is not None:
+            rows["targets"] = read_targets(known.targets, labels)
+    if known.knowledge is not None:
+        _add_knowledge(known.knowledge, list(X.columns), arguments)
+    return X, arguments, rows
+
+
+def _add_knowledge(path: Path, columns: list[str], arguments: dict[str, Any]) -> None:
+    """Join a file of prior knowledge with the flags; the two may add to, but not replace, each other."""
+    from latentdo.knowledge import read_knowledge
+
+    for name, value in read_knowledge(path, columns).items():
+        if name in ("forbidden", "required"):
+            arguments[name] = [*value, *arguments.get(name, ())]
+        elif name in arguments:
+            raise ValueError(
+                f"{path} and --{name.replace('_', '-')} both say something about {name}; drop one."
+            )
+        else:
+            arguments[name] = value
+
+
+def fit_table(
+    X: pd.DataFrame, arguments: dict[str, Any], rows: dict[str, Any], *, silent: bool = False
+) -> LatentInterventionDAG:
+    """Fit with the public estimator, with a sign of life."""
+    from latentdo.estimator import LatentInterventionDAG
+
+    estimator = LatentInterventionDAG(**arguments)
+    text = f"Fitting {len(X)} rows of {X.shape[1]} variables"
+    with progress(text, n_stages=_n_stages(arguments, rows), silent=silent) as step:
+        estimator.fit(X, **rows, progress=step)
+    return estimator
+
+
+def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
+    """Most entries that the linear search sends: one a start, one from the labels if there are any, and the end."""
+    linear = arguments.get("density", "auto") in ("auto", "linear")
+    if not linear or arguments.get("solver", "auto") not in ("auto", "search"):
+        return None
+    return int(arguments.get("n_init", 4)) + ("regimes" in rows) + 1
+
+
+def diagnose_fit(
+    estimator: LatentInterventionDAG, arguments: dict[str, Any], *, silent: bool = False
+) -> Diagnosis:
+    """Simulate and fit again, with a sign of life."""
+    seed, n_jobs = arguments.get("random_state", 0), arguments.get("n_jobs", 1)
+    with progress("Diagnosing", silent=silent) as step:
+        return estimator.diagnose(random_state=seed, n_jobs=n_jobs, progress=step)

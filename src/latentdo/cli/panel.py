@@ -1,0 +1,172 @@
+"""Progress of a fit: a live panel on a terminal, plain lines elsewhere, nothing where a machine listens."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rich.console import Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from latentdo.cli.console import console, printable
+
+__all__ = ["Course", "progress"]
+
+Step = Callable[[Mapping[str, Any]], None]
+
+SECONDS_BETWEEN_LINES: Final = 5.0
+_OF = re.compile(r"(\d+) of (\d+)")
+
+
+@dataclass
+class Course:
+    """Where a fit stands, from the entries that solvers send.
+
+    Parameters
+    ----------
+    n_stages : int, optional
+        How many entries there will be at most, where a solver sends one a stage.
+    """
+
+    n_stages: int | None = None
+    began: float = field(default_factory=time.perf_counter)
+    entries: int = 0
+    restart: int = 1
+    last: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, entry: Mapping[str, Any]) -> None:
+        """Take note of one entry."""
+        step, before = entry.get("step"), self.last.get("step")
+        if isinstance(step, int) and isinstance(before, int) and step < before:
+            self.restart += 1  # gradient solvers count steps anew in every restart
+        self.entries += 1
+        self.last = entry
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self.began
+
+    def stage(self) -> str:
+        """What is being done."""
+        step = self.last.get("step", "starting")
+        if not isinstance(step, int):
+            return printable(step)
+        return printable(f"restart {self.restart}, {self.last.get('phase', 'training')}, step {step}")
+
+    def left(self) -> tuple[str, float] | None:
+        """How much longer it takes: "about" or "at most", and seconds; None where nobody can tell."""
+        told = self.last.get("left")
+        if isinstance(told, int | float):
+            return "about", float(told)
+        counted = _OF.search(str(self.last.get("step", "")))
+        if counted:
+            done, total = int(counted[1]), int(counted[2])
+            return "about", self.seconds / max(done, 1) * max(total - done, 0)
+        if self.n_stages is None or self.entries == 0:
+            return None
+        return "at most", self.seconds / self.entries * max(self.n_stages - self.entries, 0)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values to show; what a solver does not report is left out."""
+        shown = [("stage", self.stage())]
+        evidence = self.last.get("evidence")
+        if isinstance(evidence, int | float):  # of all rows, or (gradient solvers, held-out rows) a row
+            shown.append(("evidence", f"{evidence:,.1f}" if abs(evidence) >= 100 else f"{evidence:.3f}"))
+        for name, key, form in (
+            ("distance from acyclic (h)", "violation", ".1e"),
+            ("regimes", "regimes", ",.0f"),
+            ("edges", "edges", ",.0f"),
+        ):
+            value = self.last.get(key)
+            if isinstance(value, int | float):
+                shown.append((name, format(value, form)))
+        left = self.left()
+        shown.append(("time", duration(self.seconds)))
+        if self.last:
+            shown.append(("time left", "unknown" if left is None else f"{left[0]} {duration(left[1])}"))
+        return shown
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> duration(4.2), duration(75), duration(7300)
+    ('4 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class _View:
+    """The panel, drawn again by rich several times a second so that the clock runs between two entries."""
+
+    def __init__(self, title: str, course: Course) -> None:
+        self._course = course
+        self._spinner = Spinner("dots", Text(printable(title)))
+
+    def __rich__(self) -> Panel:
+        grid = Table.grid(padding=(0, 2))
+        for name, value in self._course.facts():
+            grid.add_row(Text(name, style="dim"), Text(value))
+        return Panel(Group(self._spinner, grid), subtitle="Ctrl-C stops", expand=False)
+
+
+@contextmanager
+def progress(text: str, *, n_stages: int | None = None, silent: bool = False) -> Iterator[Step | None]:
+    """Show how a fit goes.
+
+    Parameters
+    ----------
+    text : str
+        What is being done.
+    n_stages : int, optional
+        See :class:`Course`.
+    silent : bool
+        Say nothing: a program reads along.
+
+    Yields
+    ------
+    callable or None
+        What the estimator calls after every step.
+    """
+    if silent:
+        yield None
+        return
+    screen, course = console(stderr=True), Course(n_stages)
+    if screen.is_terminal:
+        with Live(_View(text, course), console=screen, transient=True, refresh_per_second=8):
+            yield course.add
+    else:
+        yield _lines(text, course)
+    screen.print(f"{text}: {duration(course.seconds)}", soft_wrap=True)
+
+
+def _lines(text: str, course: Course) -> Step:
+    """One line now and then, for logs."""
+    shown = -SECONDS_BETWEEN_LINES
+
+    def step(entry: Mapping[str, Any]) -> None:
+        nonlocal shown
+        course.add(entry)
+        if course.seconds - shown >= SECONDS_BETWEEN_LINES:
+            shown = course.seconds
+            (_, stage), *facts = course.facts()
+            told = "  ".join(f"{name} {value}" for name, value in facts)
+            console(stderr=True).print(f"{text}: {stage}  {told}", soft_wrap=True)
+
+    return step

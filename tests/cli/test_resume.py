@@ -1,0 +1,96 @@
+import json
+
+import pytest
+
+from latentdo.bootstrap import BootstrapDAG
+from latentdo.estimator import LatentInterventionDAG
+
+QUICK = ("--max-regimes", 4, "--n-init", 1)
+
+
+def stop_after(monkeypatch, kind, calls):
+    """Let the user press Ctrl-C after so many steps."""
+    fit = kind.fit
+
+    def interrupted(self, *arguments, progress=None, **known):
+        count = 0
+
+        def step(entry):
+            nonlocal count
+            count += 1
+            if progress is not None:
+                progress(entry)
+            if count == calls:
+                raise KeyboardInterrupt
+
+        return fit(self, *arguments, progress=step, **known)
+
+    monkeypatch.setattr(kind, "fit", interrupted)
+
+
+def test_a_bootstrap_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch):
+    arguments = ("bootstrap", small, "--out", tmp_path / "r", "--n-resamples", 4, *QUICK)
+    with monkeypatch.context() as patch:
+        stop_after(patch, BootstrapDAG, 3)
+        code, _, err = run(*arguments)
+    assert code == 130
+    assert "--resume" in err
+    assert (tmp_path / "r.unfinished").is_dir()
+    assert (tmp_path / "r" / "report.html").is_file()  # two resamples are better than none
+    code, _, err = run(*arguments)
+    assert code == 1
+    assert "pass --resume to go on from there, or --overwrite to start anew" in err
+    code, out, err = run(*arguments, "--resume", "--json")
+    assert code == 0, err
+    resumed = json.loads(out)
+    assert resumed["bootstrap"]["resamples"] == 4
+    assert not (tmp_path / "r.unfinished").exists()
+    code, out, _ = run(*arguments, "--overwrite", "--json")
+    straight = json.loads(out)
+    for part in ("edges", "targets", "regimes"):
+        assert straight["bootstrap"][part] == resumed["bootstrap"][part]
+
+
+def test_a_gradient_fit_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch):
+    arguments = ("fit", small, "--out", tmp_path / "r", "--solver", "gradient", *QUICK)
+    with monkeypatch.context() as patch:
+        stop_after(patch, LatentInterventionDAG, 2)
+        code, *_ = run(*arguments)
+    assert code == 130
+    assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "interrupted"
+    assert any((tmp_path / "r.unfinished").iterdir())
+    code, out, err = run(*arguments, "--resume", "--json")
+    assert code == 0, err
+    resumed = json.loads(out)
+    assert resumed["status"] == "converged"
+    assert "checkpoint" not in resumed["configuration"]  # it says nothing about the result
+    assert not (tmp_path / "r.unfinished").exists()
+    code, out, _ = run(*arguments, "--overwrite", "--json")
+    assert json.loads(out)["evidence"] == pytest.approx(resumed["evidence"])
+
+
+def test_overwriting_drops_what_was_left(run, small, tmp_path):
+    left = tmp_path / "r.unfinished" / "checkpoint.0"
+    left.parent.mkdir()
+    left.write_text("old")
+    assert run("fit", small, "--out", tmp_path / "r", *QUICK)[0] == 1
+    assert left.exists()
+    assert run("fit", small, "--out", tmp_path / "r", *QUICK, "--overwrite")[0] == 0
+    assert not left.exists()
+
+
+def test_a_search_has_nothing_to_resume_and_says_so(run, small, tmp_path):
+    code, _, err = run("fit", small, "--out", tmp_path / "r", *QUICK, "--resume")
+    assert code == 0
+    assert "the structural search keeps no states in between" in err
+    code, _, err = run("bootstrap", small, "--out", tmp_path / "b", *QUICK, "--n-resamples", 1, "--resume")
+    assert code == 0
+    assert "nothing to resume" in err
+
+
+def test_the_search_refuses_a_checkpoint_that_it_would_not_write(tmp_path):
+    from latentdo import simulate
+
+    X = simulate(n_variables=3, n_samples=60, random_state=1).X
+    with pytest.raises(ValueError, match="checkpoint is not available with solver='search'"):
+        LatentInterventionDAG(checkpoint=tmp_path / "c").fit(X)

@@ -9,10 +9,13 @@ from typing import ClassVar, Self, cast
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from latentdo.model.fitted import Array, FittedModel, Topology
 
 LOG_2PI = float(np.log(2.0 * np.pi))
+
+_DENSE_LIMIT = 64  # with more variables most coefficients are zero, and multiplying zeros is most of the work
 
 
 @njit(cache=True)
@@ -90,7 +93,10 @@ class LinearMixture(FittedModel):
 
     def log_density(self, z: Array) -> Array:
         """``log p(z | regime)``, ``[n, n_regimes]``, the reference terms of all variables at once."""
-        residual = z - z @ self.coefficients[:, 1:].T - self.coefficients[:, 0]
+        slopes = self.coefficients[:, 1:]
+        wide = self.topology.n_variables > _DENSE_LIMIT
+        means = (csr_array(slopes) @ z.T).T if wide else z @ slopes.T
+        residual = z - means - self.coefficients[:, 0]
         reference = -0.5 * (LOG_2PI + np.log(self.variances) + residual**2 / self.variances)
         density = np.repeat(reference.sum(axis=1)[:, None], self.topology.n_regimes, axis=1)
         _add_targets(

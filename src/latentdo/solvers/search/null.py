@@ -85,20 +85,31 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
 def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
     r"""Maximised log-likelihood where :math:`\sinh(\delta \operatorname{asinh} y - \epsilon)` is standard normal."""
 
-    def negative(parameters: NDArray[np.float64]) -> float:
+    def negative(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Mean of minus the log-density, and its gradient."""
         location, log_scale, log_tail = parameters[:3]
         skewness = parameters[3] if skewed else 0.0
+        tail = np.exp(log_tail)
         y = (values - location) * np.exp(-log_scale)
-        inner = np.clip(np.exp(log_tail) * np.arcsinh(y) - skewness, -50.0, 50.0)
-        density = (
-            log_tail - log_scale + np.log(np.cosh(inner)) - 0.5 * np.log1p(y**2) - 0.5 * np.sinh(inner) ** 2
+        bent = tail * np.arcsinh(y)
+        inner = np.clip(bent - skewness, -50.0, 50.0)
+        cosh, sinh = np.cosh(inner), np.sinh(inner)
+        density = log_tail - log_scale + np.log(cosh) - 0.5 * np.log1p(y**2) - 0.5 * sinh**2
+        by_inner = np.where(np.abs(bent - skewness) < 50.0, sinh / cosh - sinh * cosh, 0.0)
+        by_y = by_inner * tail / np.sqrt(1.0 + y**2) - y / (1.0 + y**2)
+        gradient = np.array(
+            [
+                -np.exp(-log_scale) * by_y.mean(),
+                -1.0 - (by_y * y).mean(),
+                1.0 + (by_inner * bent).mean(),
+                -by_inner.mean(),
+            ]
         )
-        return float(-density.mean()) + 0.5 * LOG_2PI
+        return float(-density.mean()) + 0.5 * LOG_2PI, -gradient[: len(parameters)]
 
     start = np.zeros(4 if skewed else 3)
-    best = minimize(
-        negative, start, method="L-BFGS-B", bounds=[(-5, 5), (-5, 5), (-2, 2), (-5, 5)][: len(start)]
-    )
+    bounds = [(-5, 5), (-5, 5), (-2, 2), (-5, 5)][: len(start)]
+    best = minimize(negative, start, method="L-BFGS-B", jac=True, bounds=bounds)
     return -float(best.fun) * len(values)
 
 

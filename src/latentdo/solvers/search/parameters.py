@@ -136,14 +136,18 @@ def choose_all_targets(
 
 
 @njit(cache=True)
-def _fit_mechanism(matrix, parents, variable, coefficients):  # type: ignore[no-untyped-def]
-    """Regression of ``variable`` on ``parents`` from one moment matrix; fills ``coefficients``, returns residuals."""
+def _fit_mechanism(moments, regimes, parents, variable, coefficients):  # type: ignore[no-untyped-def]
+    """Regression of ``variable`` on ``parents`` in some regimes together; fills ``coefficients``, returns residuals.
+
+    Only the entries of the family are added up: whole matrices would cost the square of the number of variables.
+    """
     index = family_index(variable, parents)
     size = index.shape[0]
-    gram = np.empty((size, size))
-    for a in range(size):
-        for b in range(size):
-            gram[a, b] = matrix[index[a], index[b]]
+    gram = np.zeros((size, size))
+    for k in regimes:
+        for a in range(size):
+            for b in range(size):
+                gram[a, b] += moments[k, index[a], index[b]]
     contrast = np.empty(size)
     residual = regression(gram, size, np.zeros((size, size)), contrast)
     for a in range(size - 1):
@@ -169,23 +173,22 @@ def fit_parameters(
     none = np.zeros(0, dtype=np.int64)
     for j in range(d):
         parents = np.flatnonzero(adjacency[:, j])
-        shared = targets[:, j] == 0
+        shared = np.flatnonzero(targets[:, j] == 0)
         count = float(counts[shared].sum())
-        matrix = moments.matrices[shared].sum(axis=0)
         if count > 2.0 * (parents.size + 2):
-            residual = _fit_mechanism(matrix, parents, j, coefficients[j])
+            residual = _fit_mechanism(moments.matrices, shared, parents, j, coefficients[j])
             variances[j] = max(residual / count, VARIANCE_FLOOR)
             cost += 0.5 * (parents.size + 2) * np.log(count)
         cost -= float(problem.penalties.edge_prior[parents, j].sum())
     for m, (k, j) in enumerate(index):
-        count, matrix = float(counts[k]), moments.matrices[k]
-        residual = _fit_mechanism(matrix, none, j, own_coefficients[m])
+        count, alone = float(counts[k]), np.array([k])
+        residual = _fit_mechanism(moments.matrices, alone, none, j, own_coefficients[m])
         half_log = 0.5 * np.log(max(count, 2.0))
         value, n_parameters = gaussian_loglik(residual, count, VARIANCE_FLOOR), 2
         parents = np.flatnonzero(adjacency[:, j])
         if problem.imperfect and parents.size and count > 2.0 * (parents.size + 2):
             trial = np.zeros(d + 1)
-            trial_residual = _fit_mechanism(matrix, parents, j, trial)
+            trial_residual = _fit_mechanism(moments.matrices, alone, parents, j, trial)
             trial_value = gaussian_loglik(trial_residual, count, VARIANCE_FLOOR)
             if trial_value - parents.size * half_log > value:
                 own_coefficients[m], residual, n_parameters = trial, trial_residual, parents.size + 2

@@ -1,7 +1,7 @@
 """Peers on the data of Table 1: the same tables as ours, so that differences are paired over graphs.
 
-``python -m experiments.comparison --seeds 0:3`` runs every method that is not slow; ``--methods dcdi,sdcd`` chooses. Each
-is told what it assumes (``experiments/baselines/registry.py``), no more. A method that fails or needs more than
+``python -m experiments.comparison --seeds 0:3`` runs every method that is not slow; ``--methods dcdi,sdcd`` chooses.
+Each is told what it assumes (``experiments/baselines/registry.py``), no more. A method that fails or needs more than
 ``--limit`` seconds of one core leaves a row that says so. Run ``make baselines`` first: methods without an environment
 are named and skipped.
 """

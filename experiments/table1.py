@@ -1,9 +1,9 @@
 """Table 1 of the paper with ``auto``: 12 kinds of data, four columns, the empty graph and an oracle.
 
 ``python -m experiments.table1 --mechanisms linear`` runs the linear rows on seeds 0 to 9. Density and intervention
-match the row, as in the paper; every other argument is at its default. ``oracle`` is the floor: our search given the true
-regimes, the true targets *and* the true order of the variables, so that only absent and spurious edges are left to
-get wrong. The latent cells of nonlinear rows are in the store of ``experiments.nonlinear_latent``.
+match the row, as in the paper; every other argument is at its default. ``oracle`` is the floor: our search given the
+true regimes, the true targets *and* the true order of the variables, so that only absent and spurious edges are left
+to get wrong. The latent cells of nonlinear rows are in the store of ``experiments.nonlinear_latent``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import networkx as nx
 import pandas as pd
 
 from experiments import runner
+from experiments.outcome import given, outcome
 from experiments.paper import TABLE_1, VARIANTS, Row, published
-from latentdo import LatentInterventionDAG, metrics, simulate
+from latentdo import LatentInterventionDAG, simulate
 
 COLUMNS = (*VARIANTS, "oracle")
 
@@ -29,11 +30,6 @@ def cell(
     row = Row(intervention, mechanism, edges_per_node)
     n_variables = 10 if n_samples > 1000 else 4
     data = simulate(n_variables, edges_per_node, mechanism, intervention, n_samples, random_state=seed)
-    known: dict[str, Any] = {}
-    if variant in {"unknown", "known", "oracle"}:
-        known["regimes"] = data.regimes
-    if variant in {"known", "oracle"}:
-        known["targets"] = data.targets
     model = LatentInterventionDAG(density=row.density, intervention=row.kind)
     if variant == "observational":
         model.set_params(max_regimes=1)
@@ -42,18 +38,8 @@ def cell(
         model.set_params(tiers=[[name] for name in nx.topological_sort(truth)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # one regime for a mixture is meant
-        model.fit(data.X, **known)
-    targets = metrics.target_scores(data.targets, model.targets_, data.regimes, model.regimes_)
-    return {
-        "hamming": metrics.hamming_distance(data.adjacency, model.adjacency_),
-        "shd": metrics.shd(data.adjacency, model.adjacency_),
-        "true_edges": int(data.adjacency.to_numpy().sum()),
-        "edges": int(model.adjacency_.to_numpy().sum()),
-        "ari": metrics.adjusted_rand_index(data.regimes, model.regimes_),
-        "target_f1": targets.f1,
-        "regimes": model.n_regimes_,
-        "fit_seconds": round(model.result_.seconds, 2),
-    }
+        model.fit(data.X, **given(data, variant))
+    return outcome(data, model)
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:

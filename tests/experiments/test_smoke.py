@@ -4,9 +4,16 @@ import runpy
 import sys
 
 import pytest
+from experiments.__main__ import NIGHT
 
 EXPERIMENTS = [
     "pairs",
+    "table1",
+    "comparison",
+    "cytometry",
+    "semi_supervised",
+    "scaling",
+    "larger",
     "linear_latent",
     "nonlinear_latent",
     "overlap",
@@ -28,3 +35,17 @@ def test_an_experiment_runs_and_resumes(name, tmp_path, monkeypatch, capsys, req
     runpy.run_module(f"experiments.{name}", run_name="__main__")
     assert " 0 to run" in capsys.readouterr().out
     assert (tmp_path / f"{name}.csv").read_text() == stored
+
+
+def test_the_night_runs_every_experiment_there_is(request):
+    modules = (request.config.rootpath / "experiments").glob("*.py")
+    experiments = {path.stem for path in modules if "runner.arguments(" in path.read_text("utf-8")}
+    assert {name for name, _ in NIGHT} == experiments
+    assert set(EXPERIMENTS) <= experiments
+
+
+def test_the_scatter_figure_is_drawn(tmp_path, monkeypatch, request):
+    monkeypatch.syspath_prepend(str(request.config.rootpath))
+    monkeypatch.setattr(sys, "argv", ["scatter", "--smoke", "--store", str(tmp_path)])
+    runpy.run_module("experiments.scatter", run_name="__main__")
+    assert (tmp_path / "experiments-scatter.png").stat().st_size > 1000

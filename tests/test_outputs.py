@@ -91,7 +91,7 @@ def test_a_file_and_an_empty_folder(case, tmp_path):
     assert len(only(tmp_path / "empty")) == len(FILES)
 
 
-@pytest.mark.parametrize("step", ["render_report", "save_result", "_graphml"])
+@pytest.mark.parametrize("step", ["render_report", "save_result", "to_graphml"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_failure_leaves_everything_as_it_was(case, tmp_path, monkeypatch, step, error):
     folder = write_outputs(case.result, tmp_path / "r")

@@ -205,7 +205,9 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             self.fingerprint_ = fingerprint
             self.resamples_: list[Resample] = []
             self.failures_: list[str] = []
-            self.estimator_ = clone(base).fit(X, regimes=regimes, targets=targets)
+            self.estimator_ = clone(base).fit(X, regimes=regimes, targets=targets, progress=progress)
+            if self.estimator_.result_.status == "interrupted":  # the user wants no resamples either
+                raise KeyboardInterrupt
             _tell(progress, "all rows", self.estimator_.result_)
         self._draw(base, dataset, targets, progress)
         if not self.resamples_:

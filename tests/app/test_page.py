@@ -5,6 +5,7 @@ import io
 import time
 import zipfile
 
+import pandas as pd
 import pytest
 
 from latentdo.app import PAGE
@@ -139,3 +140,49 @@ def test_a_table_that_no_model_fits_is_explained_after_the_run(page):
     assert "log" in said(page)
     assert not page.exception
     assert not page.button(key="run").disabled
+
+
+def test_known_arrows_bootstrap_and_diagnosis_reach_the_report(page, table):
+    upload(page, "t.csv", table.X.to_csv(index=False).encode())
+    page.text_area(key="forbidden").set_value("X1 -> X2\n\nX2 -> X1")
+    page.text_area(key="required").set_value("X3 → X4")
+    page.number_input(key="n_resamples").set_value(2)
+    page.checkbox(key="diagnose").check()
+    page.number_input(key="n_init").set_value(1)
+    page.run()
+    page.button(key="run").click().run()
+    finished(page)
+    assert not page.error
+    job = page.session_state["job"]
+    html = (job.results / "report.html").read_text("utf-8")
+    assert "resampled rows" in html
+    assert "can and cannot show" in html
+    adjacency = pd.read_csv(job.results / "adjacency.csv", index_col=0)
+    assert adjacency.loc["X1", "X2"] == adjacency.loc["X2", "X1"] == 0
+    assert adjacency.loc["X3", "X4"] == 1
+    names = {button.proto.label.split(":")[0] for button in page.get("download_button")}
+    assert {"bootstrap_edges.csv", "consensus.csv", "report.html"} <= names
+
+
+@pytest.mark.parametrize(
+    ("required", "message"),
+    [
+        ("X1 -> X2\nX2 -> X1", "the required edges form a cycle: X1 -> X2 -> X1"),
+        ("X1 -> Y", "names 'Y', which is not a variable"),
+        ("X1, X2", "line 1 of the required arrows is 'X1, X2'; write: cause -> effect"),
+    ],
+)
+def test_arrows_that_cannot_be_are_explained_before_the_run(page, table, required, message):
+    upload(page, "t.csv", table.X.to_csv(index=False).encode())
+    page.text_area(key="required").set_value(required).run()
+    assert message in said(page)
+    assert page.button(key="run").disabled
+
+
+def test_a_file_of_knowledge(page, table):
+    upload(page, "t.csv", table.X.to_csv(index=False).encode())
+    page.file_uploader(key="knowledge").set_value(
+        ("k.csv", b"cause,effect,knowledge\nX1,Y,required\n", "text/csv")
+    )
+    page.run()
+    assert "line 2 names 'Y'" in said(page)

@@ -23,6 +23,8 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
+from latentdo.bootstrap import BootstrapDAG, Progress
+from latentdo.diagnosis import Diagnosis
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.outputs import json_text, write_outputs
 
@@ -55,17 +57,33 @@ class Job:
         Constructor arguments of :class:`~latentdo.LatentInterventionDAG`, as JSON can hold them.
     regimes : sequence of n labels, optional
         What is known of the regimes; None where unknown.
+    n_resamples : int
+        Resamples of a bootstrap after the fit; 0 for none.
+    diagnose : bool
+        Whether to simulate from the fit, to say what data of this size can show.
     """
 
     def __init__(
-        self, X: pd.DataFrame, arguments: Mapping[str, Any], regimes: Sequence[str | None] | None = None
+        self,
+        X: pd.DataFrame,
+        arguments: Mapping[str, Any],
+        regimes: Sequence[str | None] | None = None,
+        *,
+        n_resamples: int = 0,
+        diagnose: bool = False,
     ) -> None:
         self._holder = tempfile.TemporaryDirectory(prefix="latentdo-app-", ignore_cleanup_errors=True)
         self.folder = Path(self._holder.name)
         np.savez(
             self.folder / _TABLE, values=X.to_numpy(np.float64), rows=np.asarray(X.index, dtype=np.int64)
         )
-        task = {"columns": list(X.columns), "arguments": dict(arguments), "regimes": regimes}
+        task = {
+            "columns": list(X.columns),
+            "arguments": dict(arguments),
+            "regimes": regimes,
+            "n_resamples": n_resamples,
+            "diagnose": diagnose,
+        }
         (self.folder / _TASK).write_text(json.dumps(task), encoding="utf-8")
         self._log = (self.folder / "log.txt").open("wb")
         self._process = subprocess.Popen(
@@ -163,11 +181,10 @@ def work(folder: Path) -> int:
                 if os.getppid() != parent or (folder / _STOP).exists():
                     raise KeyboardInterrupt  # the server is gone, or the user has seen enough
 
-            estimator = LatentInterventionDAG(**task["arguments"])
-            estimator.fit(X, regimes=task["regimes"], progress=note)
+            estimator, bootstrap, diagnosis = _compute(X, task, note)
         if os.name == "posix":  # a second click must not spoil what the first one saved
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        write_outputs(estimator.result_, folder / _RESULTS, X=X)
+        write_outputs(estimator.result_, folder / _RESULTS, X=X, bootstrap=bootstrap, diagnosis=diagnosis)
     except KeyboardInterrupt:
         (folder / _ERROR).write_text("The fit was stopped before it had a result.", encoding="utf-8")
         return 130
@@ -175,6 +192,31 @@ def work(folder: Path) -> int:
         (folder / _ERROR).write_text(str(error) or type(error).__name__, encoding="utf-8")
         return 1
     return 0
+
+
+def _compute(
+    X: pd.DataFrame, task: Mapping[str, Any], note: Progress
+) -> tuple[LatentInterventionDAG, BootstrapDAG | None, Diagnosis | None]:
+    """The fit and what tests it; once stopped, whatever is there by then."""
+    estimator = LatentInterventionDAG(**task["arguments"])
+    boot = BootstrapDAG(estimator, task["n_resamples"]) if task["n_resamples"] else None
+    try:
+        if boot is None:
+            estimator.fit(X, regimes=task["regimes"], progress=note)
+        else:
+            boot.fit(X, regimes=task["regimes"], progress=note)
+            estimator = boot.estimator_
+    except KeyboardInterrupt:
+        if boot is None or not hasattr(boot, "estimator_"):
+            raise
+        return boot.estimator_, None, None  # stopped before the first resample was done
+    diagnosis = None
+    if task["diagnose"] and estimator.result_.status != "interrupted":
+        try:
+            diagnosis = estimator.diagnose(progress=note)
+        except KeyboardInterrupt:
+            diagnosis = None
+    return estimator, boot, diagnosis
 
 
 if __name__ == "__main__":

@@ -1,0 +1,217 @@
+"""Second part of the page: what the estimator is told, with an explanation of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from latentdo import read_knowledge
+from latentdo.app.tables import Table, on_disk
+from latentdo.app.words import plain_text
+from latentdo.solvers.search.constraints import Constraints
+
+__all__ = ["Options", "choose_options"]
+
+_NONE = "(none)"
+_ARROWS = ("->", "→")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to do with the table.
+
+    Parameters
+    ----------
+    arguments : dict
+        Of the estimator, as JSON can hold them.
+    n_resamples : int
+        Resamples of a bootstrap; 0 for none.
+    diagnose : bool
+        Whether to say what data of this size can show.
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    n_resamples: int = 0
+    diagnose: bool = False
+
+
+def choose_options(table: Table | None, *, disabled: bool) -> Options | None:
+    """Ask for everything; None if something is wrong, which is said."""
+    arguments = _choose_arguments(table, disabled=disabled)
+    n_resamples, diagnose = _choose_checks(disabled=disabled)
+    knowledge = _choose_knowledge(table, disabled=disabled)
+    if knowledge is None:
+        return None
+    return Options(arguments | knowledge, n_resamples, diagnose)
+
+
+def _choose_checks(*, disabled: bool) -> tuple[int, bool]:
+    """How the result is put to the test."""
+    with st.expander("How sure is it: bootstrap and diagnosis"):
+        n_resamples = st.number_input(
+            "Resamples (bootstrap)",
+            0,
+            1000,
+            0,
+            key="n_resamples",
+            disabled=disabled,
+            help="0 means none. Fits the table again with half of the rows, so many times, and counts which arrows, "
+            "targets and regimes return. Each takes about as long as the fit; 20 to 50 are usual.",
+        )
+        diagnose = st.checkbox(
+            "Say what data of this size can show",
+            key="diagnose",
+            disabled=disabled,
+            help="Draws three tables from the fitted model and fits them: how many arrows are lost, and which regimes "
+            "cannot be told apart. Takes about three times as long as the fit.",
+        )
+    return int(n_resamples), bool(diagnose)
+
+
+def _choose_knowledge(table: Table | None, *, disabled: bool) -> dict[str, Any] | None:
+    """What is known of the graph; None if it cannot be, which is said."""
+    with st.expander("What you know about the arrows"):
+        left, right = st.columns(2)
+        forbidden = left.text_area(
+            "Arrows that cannot be, one a line",
+            key="forbidden",
+            placeholder="Erk -> Raf",
+            disabled=disabled,
+            help="Cause, an arrow (->), effect. For example what happens later and cannot cause what was before.",
+        )
+        required = right.text_area(
+            "Arrows that must be, one a line",
+            key="required",
+            placeholder="Raf -> Mek",
+            disabled=disabled,
+            help="Cause, an arrow (->), effect. They are in the graph whatever the data say, so be sure of them.",
+        )
+        file = st.file_uploader(
+            "Or a file (TOML or CSV), also with tiers and log-odds",
+            type=["toml", "csv"],
+            key="knowledge",
+            disabled=disabled,
+            help="See the documentation, Prior knowledge.",
+        )
+    if table is None:
+        return {}
+    names = list(table.X.columns)
+    try:
+        found = (
+            {} if file is None else read_knowledge(on_disk(file.name, file.getvalue(), "knowledge"), names)
+        )
+        for key, text in (("forbidden", forbidden), ("required", required)):
+            if edges := _edges(text, key):
+                found[key] = [*found.get(key, ()), *edges]
+        Constraints.build(names, **{key: value for key, value in found.items() if key != "edge_prior"})
+    except ValueError as error:
+        st.error(plain_text(f"What you know about the arrows: {error}"))
+        return None
+    if isinstance(found.get("edge_prior"), np.ndarray):
+        found["edge_prior"] = found["edge_prior"].tolist()
+    return found
+
+
+def _edges(text: str, what: str) -> list[tuple[str, str]]:
+    """Pairs from lines such as "Raf -> Mek"."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        arrow = next((arrow for arrow in _ARROWS if arrow in line), None)
+        pair = [] if arrow is None else [part.strip() for part in line.split(arrow)]
+        if len(pair) != 2:
+            raise ValueError(
+                f"line {number} of the {what} arrows is {line.strip()!r}; write: cause -> effect"
+            )
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
+    """Arguments of the estimator; only what matters to most people is in sight."""
+    transforms = ("none", "log", "log1p", "rank-gaussian")
+    usual = transforms.index(table.transform) if table else 0
+    left, right = st.columns(2)
+    arguments: dict[str, Any] = {
+        "transform": left.selectbox(
+            "Transform of all columns",
+            transforms,
+            index=usual,
+            # another kind of table starts with its own default
+            key=f"transform-{transforms[usual]}",
+            disabled=disabled,
+            help="Choose log for concentrations, intensities and counts without zeros, log1p for counts with zeros, "
+            "rank-gaussian for odd shapes and outliers. The report stays in your units.",
+        ),
+        "max_regimes": right.number_input(
+            "Most regimes, the reference included",
+            1,
+            100,
+            16,
+            key="max_regimes",
+            disabled=disabled,
+            help="The number itself is found; this is its limit. 1 means: no interventions, all rows follow one model.",
+        ),
+    }
+    if table is not None and table.regimes is not None:
+        labels = sorted({label for label in table.regimes if label is not None})
+        reference = st.selectbox(
+            "Condition without an intervention",
+            (_NONE, *labels),
+            key="observational",
+            disabled=disabled,
+            help="The control or baseline. Choose (none) if every condition is an intervention.",
+        )
+        arguments["observational"] = None if reference == _NONE else reference
+    with st.expander("More options"):
+        left, middle, right = st.columns(3)
+        arguments["density"] = left.selectbox(
+            "Shape of the effects",
+            ("auto", "linear", "nonlinear", "flow"),
+            key="density",
+            disabled=disabled,
+            help="linear is fast and needs few rows; nonlinear and flow are networks: slower, and they need more rows.",
+        )
+        arguments["intervention"] = middle.selectbox(
+            "Kind of interventions",
+            ("auto", "perfect", "imperfect"),
+            key="intervention",
+            disabled=disabled,
+            help="perfect: an intervened variable ignores its causes (a knock-out); imperfect: it may still use them "
+            "(a knock-down).",
+        )
+        arguments["solver"] = right.selectbox(
+            "Solver",
+            ("auto", "search", "gradient", "paper"),
+            key="solver",
+            disabled=disabled,
+            help="auto chooses by the shape of the effects; paper is the published algorithm.",
+        )
+        arguments["n_init"] = int(
+            left.number_input(
+                "Starts",
+                1,
+                50,
+                4,
+                key="n_init",
+                disabled=disabled,
+                help="More starts find better solutions more often, and take longer.",
+            )
+        )
+        arguments["random_state"] = int(
+            middle.number_input(
+                "Seed",
+                0,
+                2**31 - 1,
+                0,
+                key="seed",
+                disabled=disabled,
+                help="The same seed gives the same result.",
+            )
+        )
+    arguments["max_regimes"] = int(arguments["max_regimes"])
+    return arguments

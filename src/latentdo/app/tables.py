@@ -1,0 +1,203 @@
+"""First part of the page: which table, and how to read it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from latentdo import load_sachs, read_table, simulate
+from latentdo.app.words import plain_text
+
+__all__ = ["Table", "choose_table", "on_disk"]
+
+_UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Example: cytometry"
+_TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
+_NONE = "(none)"
+_HOW = "How the file is written"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What will be fitted, and how it should be transformed unless the user knows better."""
+
+    X: pd.DataFrame
+    regimes: tuple[str | None, ...] | None
+    transform: str
+
+
+def choose_table(*, disabled: bool) -> Table | None:
+    """Ask for a table; None as long as there is none, or if something is wrong with it, which is said."""
+    source = st.radio(
+        "Where from", (_UPLOAD, _SIMULATED, _CYTOMETRY), horizontal=True, key="source", disabled=disabled
+    )
+    if source == _SIMULATED:
+        st.caption(
+            "996 rows of 5 variables and 5 hidden interventions, drawn from a known model. Fits in seconds."
+        )
+        return _preview(Table(_simulated(), None, "none"))
+    if source == _CYTOMETRY:
+        st.caption(
+            "7466 cells, 11 proteins and lipids, nine experimental conditions (Sachs et al. 2005). The fit does not "
+            "see the conditions. Takes a few minutes."
+        )
+        return _preview(Table(_cytometry(), None, "log"))
+    uploaded = st.file_uploader(
+        "CSV, TSV (also compressed), Parquet, Feather or h5ad, with names in the first line",
+        type=list(_TYPES),
+        key="file",
+        disabled=disabled,
+    )
+    if uploaded is None:
+        return None
+    return _uploaded(uploaded.name, uploaded.getvalue(), disabled=disabled)
+
+
+def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
+    """Ask how to read the file, and read it; what is wrong with it is said here, not after the fit."""
+    with st.expander(_HOW):
+        left, middle, right = st.columns(3)
+        separator = left.selectbox(
+            "Separator", ("by its ending", ",", ";", "tab", "space", "|"), key="separator", disabled=disabled
+        )
+        decimal = middle.selectbox("Decimal sign", (".", ","), key="decimal", disabled=disabled)
+        encoding = right.selectbox(
+            "Encoding", ("utf-8", "latin-1", "utf-16"), key="encoding", disabled=disabled
+        )
+    given = {"tab": "\t", "space": " ", "by its ending": None}.get(separator, separator)
+    path = on_disk(name, content)
+    try:
+        columns = _columns(path, given, decimal, encoding)
+    except (ValueError, ImportError, OSError) as error:
+        st.error(plain_text(_plain(str(error), path, name)))
+        return None
+    numeric = [column for column, is_number in columns if is_number]
+    every = [column for column, _ in columns]
+    labels = st.selectbox(
+        "Column with known conditions",
+        (_NONE, *every),
+        key="labels",
+        disabled=disabled,
+        help="If you know the condition of some rows, choose its column: empty cells are unknown. It is no variable.",
+    )
+    chosen = st.multiselect(
+        "Variables",
+        every,
+        default=[column for column in numeric if column != labels],
+        key="variables",
+        disabled=disabled,
+        help="Leave out what is no measurement: row numbers, identifiers, dates.",
+    )
+    skipped = [column for column in every if column not in numeric and column != labels]
+    if skipped:
+        named = ", ".join(skipped[:10]) + (" …" if len(skipped) > 10 else "")
+        st.caption(plain_text(f"Not numbers, so not chosen: {named}"))
+    drop = st.checkbox("Leave out rows with missing values", key="drop", disabled=disabled)
+    if not [column for column in chosen if column != labels]:
+        st.warning("Choose at least one variable.")
+        return None
+    reading: dict[str, Any] = {
+        "columns": [column for column in chosen if column != labels],
+        "missing": "drop" if drop else "error",
+        "separator": given,
+        "decimal": decimal,
+        "encoding": encoding,
+    }
+    regimes = None
+    try:
+        with warnings.catch_warnings(record=True) as remarks:
+            warnings.simplefilter("always")
+            if labels == _NONE:
+                X = read_table(path, **reading)
+            else:
+                X, known = read_table(path, labels, **reading)
+                regimes = tuple(None if pd.isna(value) else str(value) for value in known)
+    except (ValueError, ImportError, OSError) as error:
+        st.error(plain_text(_plain(str(error), path, name)))
+        return None
+    for remark in {str(remark.message): None for remark in remarks}:
+        st.warning(plain_text(_plain(remark, path, name)))
+    return _preview(Table(X, regimes, "none"))
+
+
+def _plain(message: str, path: Path, name: str) -> str:
+    """A message of the library in the words of this page."""
+    for code, words in (
+        (repr(str(path)), name),
+        (str(path), name),
+        ('missing="drop"', '"Leave out rows with missing values"'),
+        ("missing='drop'", '"Leave out rows with missing values"'),
+        ('pass its encoding, for example encoding="latin-1"', f'choose another encoding under "{_HOW}"'),
+        ("pass the right separator=", f'choose the right separator under "{_HOW}"'),
+    ):
+        message = message.replace(code, words)
+    return message
+
+
+def _preview(table: Table) -> Table:
+    n, d = table.X.shape
+    known = "" if table.regimes is None else f", {len(set(table.regimes) - {None})} known conditions"
+    with st.expander(f"{n} rows, {d} variables{known}"):
+        st.dataframe(table.X.head(20))
+    return table
+
+
+def on_disk(name: str, content: bytes, place: str = "table") -> Path:
+    """An uploaded file under its own ending, which says how to read it; one file a place and session is kept."""
+    digest = hashlib.sha256(content + name.encode()).hexdigest()[:16]
+    holder = st.session_state.get(f"upload-{place}")
+    if holder is None:
+        holder = st.session_state[f"upload-{place}"] = tempfile.TemporaryDirectory(
+            prefix="latentdo-upload-", ignore_cleanup_errors=True
+        )
+    path = Path(holder.name) / digest / Path(name).name[-120:]  # messages call the file by its name
+    if not path.exists():
+        for old in Path(holder.name).iterdir():
+            shutil.rmtree(old)
+        path.parent.mkdir()
+        path.write_bytes(content)
+    return path
+
+
+def _columns(path: Path, separator: str | None, decimal: str, encoding: str) -> Sequence[tuple[str, bool]]:
+    """Names of all columns and whether they hold numbers, from the first rows."""
+    ending = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2", ".xz")][-1:]
+    if ending in ([".csv"], [".tsv"], [".tab"], [".txt"]):
+        usual = "," if ending == [".csv"] else "\t"
+        try:
+            head = pd.read_csv(path, sep=separator or usual, decimal=decimal, encoding=encoding, nrows=2000)
+        except (ValueError, OSError, EOFError):
+            read_table(
+                path, separator=separator, decimal=decimal, encoding=encoding
+            )  # explains what is wrong
+            raise
+    elif ending == [".parquet"]:
+        head = pd.read_parquet(path)
+    elif ending == [".feather"]:
+        head = pd.read_feather(path)
+    else:
+        head = read_table(path, missing="drop")
+    head.columns = head.columns.map(str)
+    return [
+        (name, bool(pd.api.types.is_numeric_dtype(head[name]) and not pd.api.types.is_bool_dtype(head[name])))
+        for name in head.columns
+    ]
+
+
+@st.cache_data
+def _simulated() -> pd.DataFrame:
+    data = simulate(n_variables=5, edges_per_node=1.0, n_samples=1000, random_state=1)
+    return data.X
+
+
+@st.cache_data
+def _cytometry() -> pd.DataFrame:
+    return load_sachs(subset="full").X

@@ -73,7 +73,7 @@ def test_example_report_and_download(page, tmp_path):
 
 
 def test_a_bad_file_and_then_a_good_one(page):
-    field = page.locator("input[type=file]")
+    field = page.locator("input[type=file]").first
     field.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n3,4,5\n"})
     message = page.get_by_test_id("stAlert")
     message.wait_for()

@@ -69,7 +69,7 @@ METHODS: dict[str, Method] = {
     "gies-uncentred": Method(
         "GIES, not centred", "gies_family:gies_uncentred", LABELS_AND_TARGETS, packages=("gies",)
     ),
-    "gnies": Method("GnIES", "gies_family:gnies", LABELS, packages=("gnies",)),
+    "gnies": Method("GnIES, ranked", "gies_family:gnies", LABELS, packages=("gnies",)),
     "igsp": Method("IGSP", "permutations:igsp", LABELS_AND_TARGETS, **_IGSP),
     "ut-igsp": Method("UT-IGSP", "permutations:ut_igsp", LABELS, **_IGSP),
     "gmm-ut-igsp": Method(

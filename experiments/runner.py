@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 import latentdo
+from latentdo.persistence import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 UNINTERESTING = {"key", "version", "versions", "date"}
@@ -51,6 +52,7 @@ def run(
     cells = list(cells)
     path = (store or RESULTS) / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
+    _drop_torn_row(path)
     done = pd.read_csv(path, dtype={"key": str}) if path.exists() else pd.DataFrame({"key": []})
     todo = [cell for cell in cells if cell_key(cell) not in set(done["key"])]
     print(f"{name}: {len(cells)} cells, {len(todo)} to run on {n_jobs} processes", flush=True)
@@ -116,7 +118,8 @@ def _append(path: Path, row: Mapping[str, Any]) -> None:
             header = next(csv.reader(file))
         if set(row) - set(header):
             stored = pd.read_csv(path, dtype={"key": str})  # a key of digits alone is still text
-            pd.concat([stored, pd.DataFrame([row])]).to_csv(path, index=False)
+            wider = pd.concat([stored, pd.DataFrame([row])])
+            write_atomically(path, lambda temporary: wider.to_csv(temporary, index=False))
             return
     else:
         header = list(row)
@@ -125,6 +128,16 @@ def _append(path: Path, row: Mapping[str, Any]) -> None:
         if file.tell() == 0:
             writer.writeheader()
         writer.writerow(row)
+
+
+def _drop_torn_row(path: Path) -> None:
+    """Forget a last line without an end: a full disk cut it off, and half a row would pass for a finished cell."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if not whole:
+        path.unlink(missing_ok=True)
+    elif whole != content:
+        write_atomically(path, lambda temporary: temporary.write_bytes(whole))
 
 
 def _brief(row: Mapping[str, Any]) -> str:

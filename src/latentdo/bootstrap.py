@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.graphs import reachability
-from latentdo.persistence import ResultFileError, load_arrays, save_arrays, save_result
+from latentdo.persistence import ResultFileError, load_arrays, pack_result, save_arrays
 from latentdo.result import FitResult
 
 __all__ = ["BootstrapDAG", "Resample", "consensus_dag", "match_regimes"]
@@ -541,10 +541,7 @@ def _rows(dataset: Dataset, kind: str, rng: np.random.Generator) -> NDArray[np.i
 
 def _as_bytes(result: FitResult) -> NDArray[np.uint8]:
     """A saved result as an array, so that one file holds everything."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.safetensors"
-        save_result(result, path)
-        return np.frombuffer(path.read_bytes(), dtype=np.uint8)
+    return np.frombuffer(pack_result(result), dtype=np.uint8)
 
 
 def _digest(content: Any) -> str:

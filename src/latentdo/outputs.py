@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import math
 import os
@@ -152,6 +153,7 @@ def fresh_folder(
         The temporary folder, beside ``directory``.
     """
     final = Path(directory).resolve()
+    _bring_back(final)
     _check_replaceable(final, Path(directory), files, overwrite=overwrite, marker=marker)
     final.parent.mkdir(parents=True, exist_ok=True)
     token = secrets.token_hex(6)
@@ -174,8 +176,16 @@ def fresh_folder(
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def _bring_back(final: Path) -> None:
+    """Undo half a replacement: a process that was killed between its two renames left the old folder aside."""
+    aside = sorted(final.parent.glob(f".{glob.escape(final.name[:80])}.old-*"))
+    if aside and not final.exists():
+        os.rename(aside[-1], final)
+
+
 def check_folder(directory: str | Path, *, overwrite: bool) -> None:
     """Refuse early, before a long fit, what :func:`write_outputs` would refuse after it."""
+    _bring_back(Path(directory).resolve())
     _check_replaceable(
         Path(directory).resolve(),
         Path(directory),

@@ -36,6 +36,7 @@ __all__ = [
     "ResultFileError",
     "load_arrays",
     "load_result",
+    "pack_result",
     "save_arrays",
     "save_result",
     "write_atomically",
@@ -84,6 +85,12 @@ def save_result(result: FitResult, path: str | Path) -> None:
     path : str or Path
         The file; usually called ``model.safetensors``. An existing file is replaced once the new one is complete.
     """
+    content = pack_result(result)
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+
+
+def pack_result(result: FitResult) -> bytes:
+    """The bytes of the file that :func:`save_result` writes."""
     arrays = {_MODEL + name: array for name, array in result.model.to_arrays().items()}
     arrays |= {name: getattr(result, name) for name in _ARRAYS}
     state: dict[str, Any] = {
@@ -98,7 +105,7 @@ def save_result(result: FitResult, path: str | Path) -> None:
         "warnings": list(result.warnings),
         **{name: _pack(getattr(result, name)) for name in _SCALARS},
     }
-    save_arrays(path, _ENTRY, arrays, state)
+    return _pack_arrays(_ENTRY, arrays, state)
 
 
 def load_result(path: str | Path) -> FitResult:
@@ -146,11 +153,15 @@ def save_arrays(
     state : mapping
         Anything that JSON can hold; see also :func:`load_arrays`.
     """
+    content = _pack_arrays(entry, arrays, state)
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+
+
+def _pack_arrays(entry: str, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> bytes:
     own = {name: _contiguous(array) for name, array in arrays.items()}
     full = {"format": FORMAT, "written_by": packages.version("latentdo"), **state}
     full["checksum"] = _checksum(own, full)
-    content = to_safetensors(own, metadata={entry: _dump(full)})
-    write_atomically(Path(path), lambda temporary: temporary.write_bytes(content))
+    return bytes(to_safetensors(own, metadata={entry: _dump(full)}))
 
 
 def load_arrays(path: str | Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -174,7 +185,10 @@ def load_arrays(path: str | Path, entry: str) -> tuple[dict[str, Any], dict[str,
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then move it there in one step."""
+    """Let ``write`` fill a temporary file beside ``path``, then move it there in one step.
+
+    A full disk or a folder that may not be written leaves what was there untouched, and the error names the file.
+    """
     if not path.parent.is_dir():
         raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist; create it first.")
     if path.is_dir():
@@ -182,7 +196,14 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())  # or a crash of the machine could leave the new name with nothing in it
         os.replace(temporary, path)
+    except OSError as error:
+        # the system names the temporary file, or none at all
+        raise OSError(
+            error.errno, f"cannot write, nothing was changed: {error.strerror}", str(path)
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -214,7 +214,7 @@ class Preprocessor:
         """
         if state["transform"] not in TRANSFORMS:
             raise ValueError(f"transform={state['transform']!r} is unknown to this version of latentdo.")
-        return cls(
+        loaded = cls(
             transform=state["transform"],
             columns=tuple(state["columns"]),
             mean=_frozen(np.asarray(state["mean"], dtype=np.float64)),
@@ -224,6 +224,24 @@ class Preprocessor:
                 for xs, zs in state["knots"]
             ),
         )
+        loaded._check()
+        return loaded
+
+    def _check(self) -> None:
+        """Refuse a map that could not have been fitted: it would turn good rows into NaN."""
+        d = self.n_variables
+        if self.mean.shape != (d,) or self.scale.shape != (d,):
+            raise ValueError(
+                f"mean and scale have the shapes {self.mean.shape} and {self.scale.shape}, not {(d,)}."
+            )
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.scale).all() and (self.scale > 0.0).all()):
+            raise ValueError("mean and scale must be finite, and the scale positive.")
+        if len(self.knots) != (d if self.transform == "rank-gaussian" else 0):
+            raise ValueError(f"{len(self.knots)} columns have knots.")
+        for xs, zs in self.knots:
+            rising = all(np.isfinite(v).all() and (np.diff(v) > 0.0).all() for v in (xs, zs))
+            if xs.ndim != 1 or xs.shape != zs.shape or xs.size == 0 or not rising:
+                raise ValueError("the knots of a column do not rise.")
 
     def _one(self, column: str) -> Self:
         """Restrict to one variable."""

@@ -206,6 +206,11 @@ def _plain(label: Any) -> Hashable:
     return cast("Hashable", value)
 
 
+def _is_unknown(label: Hashable) -> bool:
+    """Whether a label says that nothing is known."""
+    return bool(pd.api.types.is_scalar(label) and pd.isna(label)) or label == -1  # type: ignore[call-overload]
+
+
 def _as_names(given: Any) -> list[str]:
     if given is None:
         return []
@@ -216,7 +221,13 @@ def _as_names(given: Any) -> list[str]:
 
 def _check_observational(seen: Sequence[Hashable], reference: Hashable) -> None:
     """Accept a label that occurs, None, or the default 0; otherwise say what to pass."""
-    if reference is None or reference in seen:
+    if reference is None:
+        return
+    if _is_unknown(reference):
+        raise ValueError(
+            f"observational={reference!r} means unknown; name a label, or pass None if there is none."
+        )
+    if reference in seen:
         return
     for label in seen:
         if str(label) == str(reference):
@@ -251,6 +262,11 @@ def _labels_in(targets: Any) -> list[Hashable]:
     if targets is None:
         return []
     labels = [_plain(label) for label in (targets if isinstance(targets, Mapping) else targets.index)]
+    nobody = [label for label in labels if _is_unknown(label)]
+    if nobody:
+        raise ValueError(
+            f"targets speaks of {listed(nobody)}, which means unknown in regimes; name the regimes by their labels."
+        )
     if len(set(labels)) < len(labels):
         raise ValueError("targets has the same label twice; give one row a label.")
     return labels

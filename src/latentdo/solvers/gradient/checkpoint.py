@@ -48,12 +48,18 @@ def load(path: Path, fingerprint: str) -> TrainState | None:
     Raises
     ------
     ValueError
-        If it belongs to other data or another configuration.
+        If it belongs to other data or another configuration, or is damaged.
     """
     if not path.exists():
         return None
-    content = torch.load(path, weights_only=True)
-    if content.pop("fingerprint") != fingerprint:
+    try:
+        content = torch.load(path, weights_only=True)
+        found = content.pop("fingerprint")
+    except Exception as error:  # whatever torch raises for bytes that are not a checkpoint
+        raise ValueError(
+            f"The checkpoint {path} is damaged ({type(error).__name__}); delete it to start anew."
+        ) from error
+    if found != fingerprint:
         raise ValueError(
             f"The checkpoint {path} belongs to other data or another configuration; "
             "delete it or choose another file."

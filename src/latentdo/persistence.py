@@ -201,9 +201,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(temporary, path)
     except OSError as error:
         # the system names the temporary file, or none at all
-        raise OSError(
-            error.errno, f"cannot write, nothing was changed: {error.strerror}", str(path)
-        ) from error
+        reason = f"cannot write, nothing was changed: {error.strerror or error}"
+        raise OSError(error.errno, reason, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

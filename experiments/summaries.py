@@ -1,0 +1,210 @@
+"""The tables of docs/comparison.md, each from the stored cells alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from experiments import store
+from experiments.baselines.registry import METHODS
+from experiments.duels import Duel, opponent
+from experiments.paper import PAIRS, VARIANTS, published
+from experiments.tables import Table
+
+TOLD = {"latent": "nothing", "unknown": "regimes", "known": "regimes, targets"}
+
+
+def number(values: Iterable[float], digits: int = 1) -> str:
+    """``mean ± standard error (graphs)``, or a dash."""
+    values = pd.Series(values, dtype=float).dropna()
+    if values.empty:
+        return "-"
+    if len(values) == 1:
+        return f"{values.iloc[0]:.{digits}f} (1)"
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.{digits}f} ± {error:.{digits}f} ({len(values)})"
+
+
+def _whole(value: float) -> str:
+    return "-" if pd.isna(value) else f"{value:.0f}"
+
+
+def _few(values: pd.Series, expected: int) -> str:
+    """Mean, with the number of graphs where some are missing."""
+    if values.empty:
+        return "-"
+    return f"{values.mean():.1f}" + (f" ({len(values)})" if len(values) < expected else "")
+
+
+def headline(folder: Path | None = None) -> Table:
+    """Twelve rows: ours in every column, the paper's, the floor and the empty graph."""
+    ours = store.ours(folder)
+    names = [name for variant in VARIANTS for name in (variant, "paper")]
+    table = Table(
+        "table1",
+        "Hamming distance, mean ± standard error (number of graphs), beside the paper's mean of ten graphs. Oracle: "
+        "our search with regimes, targets and the order of the variables given.",
+        ("data", *names, "oracle", "empty graph"),
+    )
+    for row in store.ROWS:
+        cells = store.of_row(ours, row)
+        line = [str(row)]
+        for variant in VARIANTS:
+            values, goal = cells.loc[cells["variant"] == variant, "hamming"], published(row, variant)
+            text = number(values)
+            line += [f"**{text}**" if len(values) and values.mean() < goal else text, f"{goal:.1f}"]
+        line.append(number(cells.loc[cells["variant"] == "oracle", "hamming"]))
+        line.append(f"{cells.drop_duplicates('seed')['true_edges'].mean():.1f}" if len(cells) else "-")
+        table.rows.append(tuple(line))
+    return table
+
+
+def methods(name: str, chosen: list[str], variants: tuple[str, ...], folder: Path | None = None) -> Table:
+    """Methods down, rows of Table 1 across; only graphs that peers were run on, and ours on the same ones."""
+    ours, peers = store.ours(folder), store.peers(folder)
+    peers = peers[peers["method"].isin(chosen)]
+    seeds = set(peers["seed"])
+    short = [f"{row.intervention[:3]}. {row.mechanism[:6]}. {row.edges_per_node}" for row in store.ROWS]
+    table = Table(
+        name,
+        f"Mean Hamming distance over the same {len(seeds)} graphs (in brackets how many, where some are missing; "
+        "stop: every cell hit the time limit). Undirected edges of peers count as turned the right way.",
+        ("method", "told", *short),
+    )
+    for variant in variants:
+        mine = ours[(ours["variant"] == variant) & ours["seed"].isin(seeds)]
+        values = [_few(store.distances(store.of_row(mine, row)), len(seeds)) for row in store.ROWS]
+        table.rows.append((f"**latentdo, {variant}**", TOLD[variant], *(f"**{value}**" for value in values)))
+    for method in chosen:
+        cells = peers[peers["method"] == method]
+        if cells.empty:
+            continue
+        values = []
+        for row in store.ROWS:
+            here = store.of_row(cells, row)
+            stopped = len(here) > 0 and (here["status"] == "time-out").all()
+            values.append("stop" if stopped else _few(store.distances(here), len(seeds)))
+        table.rows.append((METHODS[method].title, METHODS[method].told, *values))
+    empty = ours[ours["seed"].isin(seeds)].drop_duplicates([*store.ROW, "seed"])
+    values = [f"{store.of_row(empty, row)['true_edges'].mean():.1f}" for row in store.ROWS]
+    table.rows.append(("empty graph", "nothing", *values))
+    return table
+
+
+def scores(found: list[Duel]) -> Table:
+    """Graph by graph: how often ours is closer, level, further."""
+    table = Table(
+        "duels",
+        "Graph by graph over all rows, against our column that is told no more than the method.",
+        ("method", "told", "ours", "closer", "level", "further", "mean difference", "rows lost"),
+    )
+    for name, method in METHODS.items():
+        mine = [duel for duel in found if duel.method == name]
+        if not mine:
+            continue
+        difference = pd.concat([duel.difference for duel in mine])
+        lost = "; ".join(str(duel.row) for duel in mine if duel.lost) or "none"
+        counts = [(difference > 0).sum(), (difference == 0).sum(), (difference < 0).sum()]
+        line = [method.title, method.told, opponent(name), *map(str, counts)]
+        table.rows.append((*line, f"{difference.mean():+.1f}", lost))
+    return table
+
+
+def costs(folder: Path | None = None) -> Table:
+    """Seconds and memory of every method, and what did not come to an end."""
+    ours, peers = store.ours(folder), store.peers(folder)
+    table = Table(
+        "costs",
+        "Median seconds (peers: processor seconds of one core; ours: wall time on a machine shared with other jobs, "
+        "so too long), largest memory, and cells without an answer.",
+        ("method", "cells", "seconds", "memory (MB)", "stopped", "failed"),
+    )
+    for variant in VARIANTS:
+        for mechanism, cells in ours[ours["variant"] == variant].groupby("mechanism", sort=False):
+            line = (f"**latentdo, {variant}, {mechanism}**", str(len(cells)))
+            seconds, memory = f"{cells['fit_seconds'].median():.1f}", _whole(cells["memory_mb"].max())
+            table.rows.append((*line, seconds, memory, "0", "0"))
+    for name, method in METHODS.items():
+        cells = peers[peers["method"] == name]
+        if len(cells):
+            bad = [str((cells["status"] == status).sum()) for status in ("time-out", "failed")]
+            seconds = f"{cells['processor_seconds'].median():.1f}"
+            memory = _whole(cells["memory_mb"].max())
+            table.rows.append((method.title, str(len(cells)), seconds, memory, *bad))
+    return table
+
+
+def cytometry(graph: str, folder: Path | None = None) -> Table:
+    """Table 2 against one reference graph."""
+    frame = store.read("cytometry", folder)
+    table = Table(
+        f"cytometry-{graph}",
+        f"Cytometry against the graph with {graph} edges. HD counts a reversed edge twice (it is in fn, fp and rev), "
+        "SHD once; an undirected edge of a peer counts as both directions.",
+        ("method", "told", "edges", "HD", "SHD", "tp", "fn", "fp", "rev", "F1"),
+    )
+    columns = ["edges", *(f"{name}_{graph}" for name in ("hamming", "shd", "tp", "fn", "fp", "rev"))]
+    for _, cell in frame.iterrows():
+        if cell["method"] == "latentdo":
+            line = [f"**latentdo, {cell['intervention']} {cell['density']}**", TOLD[cell["variant"]]]
+        elif cell["method"] in METHODS:
+            line = [METHODS[cell["method"]].title, METHODS[cell["method"]].told]
+        else:
+            line = [cell["method"], "nothing"]
+        if cell["status"] == "ok":
+            line += [*(_whole(cell[name]) for name in columns), f"{cell[f'f1_{graph}']:.2f}"]
+        else:
+            line += [cell["status"], *["-"] * len(columns)]
+        table.rows.append(tuple(line))
+    return table
+
+
+def larger(folder: Path | None = None) -> Table:
+    """Twenty variables, and several targets a regime."""
+    frame = store.read("larger", folder)
+    header = ("variables", "targets a regime", "interventions", "e", "variant")
+    table = Table(
+        "larger",
+        "Linear data: twenty variables, and regimes with one to three targets. Mean ± standard error (graphs).",
+        (*header, "Hamming", "empty graph", "ARI", "target F1", "seconds"),
+    )
+    keys = ["n_variables", "max_targets", "intervention", "edges_per_node", "variant"]
+    for values, cells in frame.groupby(keys, sort=False) if len(frame) else ():
+        size, targets, *rest = values
+        line = (str(size), "1" if targets == 1 else f"1 to {targets}", *map(str, rest))
+        measured = (number(cells["hamming"]), f"{cells['true_edges'].mean():.1f}", number(cells["ari"], 2))
+        table.rows.append(
+            (*line, *measured, number(cells["target_f1"], 2), f"{cells['fit_seconds'].median():.0f}")
+        )
+    return table
+
+
+def pairs(folder: Path | None = None) -> Table:
+    """Counts of distance 0, 1 and 2 over 60 pairs."""
+    frame = store.read("pairs", folder)
+    table = Table("pairs", "Pairs at Hamming distance 0 / 1 / 2.", ("variant", "latentdo", "paper"))
+    for variant, counts in PAIRS.items() if len(frame) else ():
+        found = frame.loc[frame["variant"] == variant, "hamming"]
+        ours = " / ".join(str((found == k).sum()) for k in range(3))
+        table.rows.append((variant, ours, " / ".join(map(str, counts))))
+    return table
+
+
+def semi_supervised(folder: Path | None = None) -> Table:
+    """The curves in figures."""
+    frame = store.read("semi_supervised", folder)
+    table = Table(
+        "semi-supervised",
+        "Linear data, one edge a node: Hamming distance / ARI of rows without label, by the share of rows with labels.",
+        ("setting", *(f"{fraction:g}" for fraction in sorted(frame["fraction"].unique())))
+        if len(frame)
+        else (),
+    )
+    for setting, cells in frame.groupby("setting", sort=False) if len(frame) else ():
+        groups = cells.groupby("fraction")
+        values = [f"{number(g['hamming'])} / {g['ari_unlabelled'].mean():.2f}" for _, g in groups]
+        table.rows.append((str(setting), *values))
+    return table

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import store
-from experiments.paper import MECHANISMS, PAIRS, published
+from experiments.paper import MECHANISMS, PAIRS, TABLE_1, VARIANTS, Row
 from latentdo.plots import PALETTE, REFERENCE_COLOUR
 
 Maker = Callable[[Path | None], Figure | None]
@@ -32,23 +32,34 @@ def table1(folder: Path | None = None) -> Figure | None:
         return None
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     ax = figure.subplots()
+    measured = {row: store.of_row(latent, row) for row in store.ROWS}
     series = {
-        "empty graph": (REFERENCE_COLOUR, lambda row: store.of_row(latent, row)["true_edges"]),
-        "paper, no labels": (PALETTE[4], lambda row: pd.Series([published(row, "latent")])),
-        "paper, everything known": (PALETTE[5], lambda row: pd.Series([published(row, "known")])),
-        "latentdo, no labels": (PALETTE[0], lambda row: store.of_row(latent, row)["hamming"]),
+        "empty graph": (REFERENCE_COLOUR, [_mean_error(measured[row]["true_edges"]) for row in store.ROWS]),
+        "paper, no labels": (PALETTE[4], [_published(row, "latent") for row in store.ROWS]),
+        "paper, everything known": (PALETTE[5], [_published(row, "known") for row in store.ROWS]),
+        "latentdo, no labels": (PALETTE[0], [_mean_error(measured[row]["hamming"]) for row in store.ROWS]),
     }
     place = np.arange(len(store.ROWS))
     for i, (label, (colour, values)) in enumerate(series.items()):
-        found = [values(row) for row in store.ROWS]
-        means = [float(v.mean()) if len(v) else np.nan for v in found]
-        errors = [v.std(ddof=1) / np.sqrt(len(v)) if len(v) > 1 else 0.0 for v in found]
+        means, errors = np.array(values).T
         ax.bar(place + (i - 1.5) * 0.2, means, 0.2, yerr=errors, label=label, color=colour, capsize=2)
     names = [f"{r.intervention[:5]}.\n{MECHANISMS[r.mechanism]}\ne={r.edges_per_node}" for r in store.ROWS]
     ax.set_xticks(place, names, fontsize=7)
     ax.set_ylabel("Hamming distance")
-    ax.legend(fontsize=8, frameon=False, ncols=2)
+    figure.legend(fontsize=8, frameon=False, ncols=4, loc="outside upper center")
     return figure
+
+
+def _mean_error(values: pd.Series) -> tuple[float, float]:
+    """Mean and standard error; no bar where nothing was run."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return (float(values.mean()), float(error)) if len(values) else (np.nan, 0.0)
+
+
+def _published(row: Row, variant: str) -> tuple[float, float]:
+    """The paper's mean, and its standard deviation over ten graphs turned into a standard error."""
+    mean, deviation = TABLE_1[row][VARIANTS.index(variant)]
+    return mean, deviation / np.sqrt(10)
 
 
 def pairs(folder: Path | None = None) -> Figure | None:

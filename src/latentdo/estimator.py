@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -92,7 +93,8 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
     device : str
         Where the gradient solvers compute; the search uses the CPU.
     n_jobs : int
-        Starts that run in parallel.
+        Starts that run in parallel; -1 for all processors, or for all workers of a cluster within
+        ``joblib.parallel_config``.
     checkpoint : str or Path, optional
         File (the beginning of its name) to which the gradient solvers write their state every minute and when they are
         interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
@@ -579,7 +581,9 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={value!r} must be a positive number, or None for the default")
         value = self.target_prior
         if value is not None and not (_is_number(value) and np.isfinite(value)):
-            raise ValueError(f"target_prior={value!r} must be a finite number (log-odds), or None for the default")
+            raise ValueError(
+                f"target_prior={value!r} must be a finite number (log-odds), or None for the default"
+            )
 
     def _request(self, n_variables: int) -> Request:
         edge_prior = None
@@ -614,7 +618,7 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
             n_init=int(self.n_init),
             random_state=int(check_random_state(self.random_state).randint(2**31)),
             device=self.device,
-            n_jobs=int(self.n_jobs or 1),
+            n_jobs=effective_n_jobs(self.n_jobs),
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             verbose=bool(self.verbose),
         )

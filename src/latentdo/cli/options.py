@@ -9,12 +9,18 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-__all__ = ["ConfigFile", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
+__all__ = ["ConfigFile", "DaskAddress", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
 
 ConfigFile = Annotated[
     Path | None,
     Parameter(
         help="TOML file with options; its keys are their names with underscores, as in max_regimes = 8."
+    ),
+]
+DaskAddress = Annotated[
+    str | None,
+    Parameter(
+        help="Address of a Dask scheduler, as in tcp://10.0.0.1:8786: whatever runs in parallel then runs there."
     ),
 ]
 Flag = Annotated[bool, Parameter(negative="")]

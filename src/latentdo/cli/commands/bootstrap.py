@@ -8,7 +8,7 @@ from typing import Literal
 from latentdo.cli.application import app
 from latentdo.cli.console import print_bootstrap, print_json, say
 from latentdo.cli.inputs import gather
-from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
 from latentdo.cli.panel import progress
 from latentdo.cli.unfinished import clear_the_way, unfinished
 
@@ -26,6 +26,7 @@ def bootstrap(
     resume: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
+    dask: DaskAddress = None,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
     known: KnownOptions = KnownOptions(),  # noqa: B008
     read: ReadOptions = ReadOptions(),  # noqa: B008
@@ -60,14 +61,15 @@ def bootstrap(
         Print the result and the support of edges, targets and regimes as JSON on standard output.
     """
     from latentdo.bootstrap import BootstrapDAG
+    from latentdo.cluster import compute_on
     from latentdo.estimator import LatentInterventionDAG
     from latentdo.outputs import check_folder, write_outputs
 
     clear_the_way(out, resume=resume, overwrite=overwrite)
     check_folder(out, overwrite=overwrite or resume)
     X, arguments, rows = gather(data, read, model, known)
-    n_jobs = arguments.pop("n_jobs", 1)
-    with unfinished(out, resume=resume and checkpoint is None) as kept:
+    n_jobs = arguments.pop("n_jobs", 1 if dask is None else -1)
+    with compute_on(dask), unfinished(out, resume=resume and checkpoint is None) as kept:
         boot = BootstrapDAG(
             LatentInterventionDAG(**arguments),
             n_resamples,

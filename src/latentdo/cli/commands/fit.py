@@ -8,7 +8,7 @@ from typing import Any
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, say
 from latentdo.cli.inputs import diagnose_fit, fit_table, gather
-from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
 from latentdo.cli.unfinished import clear_the_way, unfinished
 
 
@@ -22,6 +22,7 @@ def fit(
     resume: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
+    dask: DaskAddress = None,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
     known: KnownOptions = KnownOptions(),  # noqa: B008
     read: ReadOptions = ReadOptions(),  # noqa: B008
@@ -47,24 +48,28 @@ def fit(
     json
         Print the result as JSON on standard output.
     """
+    from latentdo.cluster import compute_on
     from latentdo.outputs import check_folder
 
     clear_the_way(out, resume=resume, overwrite=overwrite)
     check_folder(out, overwrite=overwrite or resume)
-    X, arguments, rows = gather(data, read, model, known)
-    solver = arguments.get("solver", "auto")
-    if solver in ("gradient", "paper"):
-        with unfinished(out, resume=resume) as kept:
-            arguments["checkpoint"] = kept.file("checkpoint")
-            code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
-            kept.keep = code != 0
-        return code
-    if resume:
-        complain(
-            "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "
-            "do), so this fit starts from the beginning."
-        )
-    return _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+    with compute_on(dask):
+        X, arguments, rows = gather(data, read, model, known)
+        if dask is not None:
+            arguments.setdefault("n_jobs", -1)
+        solver = arguments.get("solver", "auto")
+        if solver in ("gradient", "paper"):
+            with unfinished(out, resume=resume) as kept:
+                arguments["checkpoint"] = kept.file("checkpoint")
+                code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+                kept.keep = code != 0
+            return code
+        if resume:
+            complain(
+                "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "
+                "do), so this fit starts from the beginning."
+            )
+        return _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
 
 
 def _fit_and_write(

@@ -7,7 +7,7 @@ from pathlib import Path
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, print_table, say
 from latentdo.cli.inputs import gather
-from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
 from latentdo.cli.panel import progress
 from latentdo.cli.unfinished import clear_the_way, unfinished
 
@@ -26,6 +26,7 @@ def tune(
     resume: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
+    dask: DaskAddress = None,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
     known: KnownOptions = KnownOptions(),  # noqa: B008
     read: ReadOptions = ReadOptions(),  # noqa: B008
@@ -60,6 +61,7 @@ def tune(
     json
         Print the result, the chosen values and all trials as JSON on standard output.
     """
+    from latentdo.cluster import compute_on
     from latentdo.estimator import LatentInterventionDAG
     from latentdo.outputs import check_folder, write_outputs
     from latentdo.tuning import TunedDAG
@@ -69,7 +71,9 @@ def tune(
     X, arguments, rows = gather(data, read, model, known)
     if storage is not None and resume:
         complain(f"--resume is not needed with --storage: trials in {storage} are always taken up.")
-    with unfinished(out, resume=resume and storage is None) as kept:
+    if dask is not None:
+        arguments.setdefault("n_jobs", -1)
+    with compute_on(dask), unfinished(out, resume=resume and storage is None) as kept:
         tuned = TunedDAG(
             LatentInterventionDAG(**arguments),
             n_trials,

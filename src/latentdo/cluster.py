@@ -1,0 +1,69 @@
+"""Everything that runs in parallel, on a Dask cluster instead of this machine.
+
+Restarts, resamples, refits and the cells of experiments are all handed to joblib, so that
+``joblib.parallel_config(backend="dask")`` is all it takes. :func:`compute_on` adds the connection, and says what is
+wrong if there is none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import joblib
+
+__all__ = ["compute_on"]
+
+PATIENCE = 10.0
+"""Seconds to wait for the scheduler, and for its first worker."""
+
+
+@contextmanager
+def compute_on(address: str | None) -> Iterator[None]:
+    """Within the block, run whatever is parallel (``n_jobs`` of -1, None or more than 1) on a cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        Where the Dask scheduler listens, for example ``tcp://10.0.0.1:8786``; None for this machine, as always.
+
+    Raises
+    ------
+    ImportError
+        If Dask is not installed.
+    ConnectionError
+        If no scheduler answers there, or it has no workers.
+
+    Examples
+    --------
+    >>> with compute_on(None):  # no cluster, nothing changes
+    ...     joblib.effective_n_jobs(None)
+    1
+    """
+    if address is None:
+        yield
+        return
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError as error:
+        raise ImportError(
+            "A Dask cluster needs Dask, which is not installed: pip install 'latentdo[dask]'"
+        ) from error
+    try:
+        client = distributed.Client(address, timeout=PATIENCE)
+    except (OSError, ValueError, TypeError) as error:
+        raise ConnectionError(
+            f"No Dask scheduler answers at {address!r}; start one with `dask scheduler`, and give the address that it "
+            "prints, such as tcp://10.0.0.1:8786."
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ConnectionError(
+                f"The Dask scheduler at {address!r} has no workers; start some with "
+                f"`dask worker {address} --nthreads 1`."
+            ) from error
+        with joblib.parallel_config(backend="dask", n_jobs=-1):
+            yield

@@ -76,14 +76,25 @@ def _list(rows: list[Row]) -> str:
     return f"; behind in {', '.join(f'*{row}*' for row in rows)}" if rows else ""
 
 
+def _sorted(found: Iterable[Duel]) -> list[Duel]:
+    """The clearest loss first."""
+    return sorted(found, key=lambda duel: duel.difference.mean())
+
+
 def losses(found: list[Duel], folder: Path | None = None) -> list[str]:
     """Every row in which some method is closer to the truth on average, by how much, and why."""
+    favoured = duels(folder, favoured=True)
     out = []
     for row in store.ROWS:
-        lost = sorted((d for d in found if d.row == row and d.lost), key=lambda d: d.difference.mean())
-        if lost:
-            reason = REASONS[row.mechanism, row.edges_per_node]
-            out.append(f"**{row}**: {'; '.join(map(str, lost))}. Why: {reason}.")
+        lost = _sorted(duel for duel in found if duel.row == row and duel.lost)
+        known = {duel.method for duel in lost}
+        only = _sorted(d for d in favoured if d.row == row and d.lost and d.method not in known)
+        if lost or only:
+            names = "; ".join(map(str, lost))
+            if only:
+                names += ". " if lost else ""
+                names += f"Only if undirected edges are turned by the truth: {'; '.join(map(str, only))}"
+            out.append(f"**{row}**: {names}. Why: {REASONS[row.mechanism, row.edges_per_node]}.")
     ours = store.ours(folder)
     worse = []
     for row in store.ROWS:

@@ -30,11 +30,13 @@ def ours(folder: Path | None = None) -> pd.DataFrame:
 
 
 def peers(folder: Path | None = None) -> pd.DataFrame:
-    """Cells of other methods; ``hamming`` counts their undirected edges as turned the right way."""
+    """Cells of other methods; ``hamming_favourable`` counts undirected edges as turned the right way."""
     frame = read("comparison", folder)
     if frame.empty:
-        return pd.DataFrame(columns=[*ROW, "method", "seed", "hamming", "status", "message"])
-    frame = frame[frame["n_samples"] == FULL_SIZE].assign(hamming=frame["hamming_favourable"])
+        return pd.DataFrame(
+            columns=[*ROW, "method", "seed", "hamming", "hamming_favourable", "status", "message"]
+        )
+    frame = frame[frame["n_samples"] == FULL_SIZE]
     # A cell that was run again with a longer limit counts with its best status.
     better = frame.assign(done=frame["status"] == "ok").sort_values(["done", "limit"], kind="stable")
     return better.drop_duplicates([*ROW, "method", "seed"], keep="last").drop(columns="done")
@@ -48,9 +50,9 @@ def of_row(frame: pd.DataFrame, row: Row) -> pd.DataFrame:
     return frame[chosen]
 
 
-def distances(frame: pd.DataFrame) -> pd.Series:
+def distances(frame: pd.DataFrame, column: str = "hamming") -> pd.Series:
     """Hamming distance by seed, of cells that have one."""
-    return frame.dropna(subset="hamming").set_index("seed")["hamming"].sort_index()
+    return frame.dropna(subset=column).set_index("seed")[column].sort_index()
 
 
 ROWS = list(TABLE_1)

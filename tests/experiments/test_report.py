@@ -43,8 +43,8 @@ def folder(tmp_path):
             "method": m,
             "seed": s,
             "status": status,
-            "hamming": 99.0,
-            "hamming_favourable": h,
+            "hamming": h,
+            "hamming_favourable": h if h is None else 1.0,
         }
         for i, (m, s, status, h) in enumerate(answers)
     ]
@@ -58,11 +58,13 @@ def test_duels_are_paired_over_graphs(folder):
     assert gies.difference.tolist() == [0.0, -2.0]
     assert (ges.method, opponent("ges"), ges.lost) == ("ges", "latent", False)
     assert ges.difference.tolist() == [37.0]
+    assert duels(folder, favoured=True)[1].difference.tolist() == [-2.0]
 
 
 def test_the_page_names_losses_and_what_was_not_run(folder):
     text, tables = report.page(folder)
     assert "GIES (told regimes, targets) 3.0 against our known 4.0 on 2 graphs" in text
+    assert "Only if undirected edges are turned by the truth: GES, all rows (told nothing) 1.0" in text
     assert "One regime for a mixture" not in text  # 4.0 is below the paper's 10.3
     assert "DCDI-G: not run." in text
     assert {"table1", "label-free", "labelled", "duels", "costs"} <= {table.name for table in tables}
@@ -72,7 +74,7 @@ def test_the_page_names_losses_and_what_was_not_run(folder):
 
 def test_a_longer_limit_replaces_a_time_out(folder):
     stored = pd.read_csv(folder / "comparison.csv")
-    again = stored[stored["key"] == "b3"].assign(key="b4", limit=900.0, status="ok", hamming_favourable=7.0)
+    again = stored[stored["key"] == "b3"].assign(key="b4", limit=900.0, status="ok", hamming=7.0)
     pd.concat([again, stored]).to_csv(folder / "comparison.csv", index=False)
     cells = store.peers(folder)
     assert cells[(cells["method"] == "ges") & (cells["seed"] == 1)]["hamming"].tolist() == [7.0]

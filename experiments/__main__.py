@@ -20,6 +20,7 @@ NIGHT: list[tuple[str, str]] = [
     ("scaling", "--seeds 0:1"),
     ("larger", "--seeds 0:3"),
     ("overlap", "--seeds 0:3"),
+    ("sensitivity", ""),
     ("nonlinear_latent", "--variants latent --seeds 0:5"),
     ("table1", "--seeds 0:3"),
     ("linear_latent", "--seeds 0:10"),

@@ -204,6 +204,42 @@ def pairs(folder: Path | None = None) -> Table:
     return table
 
 
+def sensitivity(folder: Path | None = None) -> Table:
+    """One argument changed at a time."""
+    frame = store.read("sensitivity", folder)
+    table = Table(
+        "sensitivity",
+        "Linear, stochastic, no labels, development seeds: mean Hamming distance (graphs) with one argument changed.",
+        ("argument", "value", "e=1", "e=4", "regimes found (of 11)"),
+    )
+    for (argument, value), cells in frame.groupby(["argument", "value"], sort=False) if len(frame) else ():
+        sparse, dense = (cells.loc[cells["edges_per_node"] == edges, "hamming"] for edges in (1, 4))
+        shown = "" if argument == "default" else f"{value:g}"
+        means = (number(sparse), number(dense), f"{cells['regimes'].mean():.1f}")
+        table.rows.append((str(argument), shown, *means))
+    return table
+
+
+def solvers(folder: Path | None = None) -> Table:
+    """The gradient solver with labels, which keeps the paper's model and constraint."""
+    frame = store.read("gradient_labelled", folder)
+    table = Table(
+        "gradient",
+        '`solver="gradient"` with the true regimes: Hamming distance, mean ± standard error (graphs), paper beside it.',
+        ("data", "unknown", "paper", "known", "paper"),
+    )
+    frame = frame.assign(mechanism=frame["density"].replace("flow", "nonadditive")) if len(frame) else frame
+    for row in store.ROWS if len(frame) else ():
+        cells = store.of_row(frame[frame["n_samples"] == store.FULL_SIZE], row)
+        if len(cells):
+            line = [str(row)]
+            for variant in ("unknown", "known"):
+                values = cells.loc[cells["variant"] == variant, "hamming"]
+                line += [number(values), f"{published(row, variant):.1f}"]
+            table.rows.append(tuple(line))
+    return table
+
+
 def semi_supervised(folder: Path | None = None) -> Table:
     """The curves in figures."""
     frame = store.read("semi_supervised", folder)

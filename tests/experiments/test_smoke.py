@@ -14,6 +14,7 @@ EXPERIMENTS = [
     "semi_supervised",
     "scaling",
     "larger",
+    "sensitivity",
     "linear_latent",
     "nonlinear_latent",
     "overlap",

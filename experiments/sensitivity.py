@@ -1,7 +1,7 @@
 """How much the answer depends on what a user can turn: priors, the largest number of regimes, starts.
 
-``python -m experiments.sensitivity`` changes one argument at a time, on linear data without labels from development seeds
-(1000 up), because seeds 0 to 9 are not for looking at what helps.
+``python -m experiments.sensitivity`` changes one argument at a time, on linear data without labels from development
+seeds (1000 up), because seeds 0 to 9 are not for looking at what helps.
 """
 
 from __future__ import annotations

@@ -23,6 +23,12 @@ RESIDUAL_ROWS = 2000
 RESIDUAL_CANDIDATES = 7
 """Candidate parents in that scoring."""
 
+WIDE = 50
+"""With more variables than this, scoring is most of the work of a start, and :data:`WIDE_CANDIDATES` do as well."""
+
+WIDE_CANDIDATES = 5
+"""Candidate parents in that scoring, in wide tables."""
+
 
 def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.float64]:
     """Join a clustering to the labelled components: a cluster goes to the label that most of its labelled rows have."""
@@ -72,7 +78,8 @@ def residual(problem: Problem, seed: int) -> State:
     rows = rng.permutation(free)[:RESIDUAL_ROWS]
     sample = np.ascontiguousarray(problem.z[rows])
     covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
-    candidates = correlated_candidates(covariance, problem.constraints, RESIDUAL_CANDIDATES)
+    limit = RESIDUAL_CANDIDATES if problem.n_variables <= WIDE else WIDE_CANDIDATES
+    candidates = correlated_candidates(covariance, problem.constraints, limit)
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
         table, _ = minority_table(

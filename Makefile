@@ -53,7 +53,7 @@ report: venv-dev ## tables, figures and docs/comparison.md from the stored resul
 	$(BIN)/python -m experiments.report
 
 docs: venv-dev ## build the documentation into site/, warnings are errors
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## remove everything that make created
 	rm -rf .venv .venv-* .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site results

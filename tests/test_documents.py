@@ -1,18 +1,15 @@
+import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/index.md",
-    "docs/report.md",
-    "docs/app.md",
-    "docs/plots.md",
-]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(str(page.relative_to(ROOT)) for page in DOCS)]
 
 
 def test_the_example_of_the_readme_runs(capsys):
@@ -40,13 +37,45 @@ def test_links_lead_somewhere(page):
 def test_commands_in_the_readme_exist():
     from latentdo.cli import app
 
-    text = (ROOT / "README.md").read_text("utf-8") + (ROOT / "docs/index.md").read_text("utf-8")
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / "README.md", *DOCS))
     targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M)
-    for command in re.findall(r"(?:^|[`/])latentdo ([a-z]+)", text, re.M):
+    code = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
+    shell = "\n".join(fence or inline for fence, inline in code)
+    for command in re.findall(r"^(?:\.venv/bin/)?latentdo ([a-z]+)", shell, re.M):
         assert command in app
-    for target in re.findall(r"make ([a-z-]+)", text):
-        assert target in targets or target == "and"
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.M):
+        assert target in targets
 
 
 def test_the_picture_is_small():
     assert (ROOT / "docs/images/overview.png").stat().st_size < 200_000
+
+
+def test_the_documentation_builds_without_warnings(tmp_path):
+    pytest.importorskip("mkdocs", reason="the docs extra is not installed")
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(site)]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    text = "".join(page.read_text("utf-8") for page in site.rglob("*.html"))
+    loaded = re.findall(r"<(?:script|img)[^>]+src=[\"']?(https?:[^\"'> ]+)", text)
+    loaded += re.findall(r"<link[^>]+stylesheet[^>]+href=[\"']?(https?:[^\"'> ]+)", text)
+    assert loaded == []  # the pages can be read without a network
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_tutorials_print_what_they_show(page):
+    specification = importlib.util.spec_from_file_location("run_pages", ROOT / "docs/run_pages.py")
+    pages = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(pages)
+    assert pages.check_page(page) == []
+
+
+def test_every_file_that_the_mathematics_names_exists():
+    text = (ROOT / "docs/mathematics.md").read_text("utf-8")
+    folder = source = ROOT / "src/latentdo"
+    for path in re.findall(r"`([a-z_/]+(?:\.py|/))`", text):
+        if "/" in path:
+            folder = (source / path).parent  # in "`model/a.py`, `b.py`" the two are neighbours
+        assert (source / path).exists() or (folder / path).exists(), path

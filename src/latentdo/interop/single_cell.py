@@ -20,7 +20,7 @@ __all__ = ["Cells", "from_anndata", "to_anndata"]
 class Cells(NamedTuple):
     """What :func:`from_anndata` read.
 
-    Parameters
+    Attributes
     ----------
     X : DataFrame [cells, genes]
         Numbers, by the names of cells and genes.

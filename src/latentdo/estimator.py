@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning, validate_rows
 from latentdo.result import FitResult
-from latentdo.solvers.select import CHOICES, Progress, Request, solve
+from latentdo.solvers.select import CHOICES, Progress, Request, solve, solve_stream
 
 if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
@@ -249,6 +249,49 @@ class LatentInterventionDAG(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
+        if result.status != "converged":
+            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def fit_stream(
+        self, source: Any, *, columns: Sequence[str] | None = None, progress: Progress | None = None
+    ) -> Self:
+        """Find graph, regimes and targets in a table larger than memory; linear densities without labels.
+
+        The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
+        all rows, ``n_jobs`` parts at a time. ``regimes_`` and ``responsibilities_`` are those of the 20 000 rows;
+        ``predict`` gives the regimes of any others.
+
+        Parameters
+        ----------
+        source : path, Dask table, or sequence of tables
+            A Parquet file, or a folder or list of them, is read by row groups.
+        columns : sequence of str, optional
+            Use only these variables.
+        progress : callable, optional
+            Called with a dict after every step.
+        """
+        from latentdo.streaming import open_stream
+
+        self._check_arguments()
+        parameters = self.get_params()
+        stream = open_stream(
+            source,
+            columns=columns,
+            transform=parameters["transform"],
+            random_state=int(check_random_state(self.random_state).randint(2**31)),
+            n_jobs=effective_n_jobs(self.n_jobs),
+        )
+        report = progress or (_print_step if self.verbose else None)
+        result = solve_stream(stream.sample, stream.parts, self._request(stream.sample.n_variables), report)
+        configuration = _plain({name: value for name, value in parameters.items() if name != "checkpoint"})
+        configuration["streamed_rows"] = stream.n_rows
+        said = (*result.warnings, *_contested(result))
+        self._labels = None
+        self._adopt(
+            replace(result, configuration=configuration, warnings=said, data_hash=stream.content_hash)
+        )
+        self.feature_names_in_ = np.array(result.columns, dtype=object)
         if result.status != "converged":
             warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
         return self

@@ -14,6 +14,7 @@ from latentdo.data import Dataset
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.constraints import Constraints, Edge
+from latentdo.solvers.search.partitions import Part, solve_in_parts
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search
 
@@ -70,10 +71,29 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     """Fit with the solver that the request asks for."""
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
+    configuration = _search_configuration(request)
+    if request.chosen_density == "linear":
+        return solve_by_search(dataset, configuration, progress)
+    return solve_nonlinear(dataset, configuration, request.chosen_density, progress)
+
+
+def solve_stream(
+    sample: Dataset, parts: Sequence[Part], request: Request, progress: Progress | None = None
+) -> FitResult:
+    """Fit rows that do not fit into memory; linear search only, because its moments add up."""
+    if request.chosen_solver != "search" or request.chosen_density != "linear":
+        raise ValueError(
+            f"solver={request.solver!r} and density={request.density!r} need all rows in memory; stream with "
+            "density='linear' and solver='search', or fit a sample of the rows"
+        )
+    return solve_in_parts(sample, parts, _search_configuration(request), progress)
+
+
+def _search_configuration(request: Request) -> SearchConfiguration:
     for name in ("concentration", "learning_rate", "checkpoint"):
         if getattr(request, name) is not None:
             raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
-    configuration = SearchConfiguration(
+    return SearchConfiguration(
         intervention=request.intervention,  # type: ignore[arg-type]  # checked against CHOICES
         max_regimes=request.max_regimes,
         edge_prior=request.edge_prior,
@@ -86,9 +106,6 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
         random_state=request.random_state,
         n_jobs=request.n_jobs,
     )
-    if request.chosen_density == "linear":
-        return solve_by_search(dataset, configuration, progress)
-    return solve_nonlinear(dataset, configuration, request.chosen_density, progress)
 
 
 def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:

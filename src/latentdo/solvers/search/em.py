@@ -36,7 +36,7 @@ class State(SearchState):
 
 
 @njit(cache=True)
-def _normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
+def normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
     """Turn ``log p(z, k)`` into responsibilities, in place; returns the log-likelihood."""
     loglik = 0.0
     for i in range(joint.shape[0]):
@@ -73,7 +73,7 @@ def assign(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], f
     for first in range(0, n, BLOCK):
         rows = slice(first, min(first + BLOCK, n))
         joint = model.log_joint(problem.z[rows])
-        loglik += float(_normalise(joint, problem.labels[rows], model.topology.weights))
+        loglik += float(normalise(joint, problem.labels[rows], model.topology.weights))
         responsibilities[rows] = joint
     return responsibilities, loglik
 

@@ -8,19 +8,15 @@ from latentdo.estimator import LatentInterventionDAG
 QUICK = ("--max-regimes", 4, "--n-init", 1)
 
 
-def stop_after(monkeypatch, kind, calls):
-    """Let the user press Ctrl-C after so many steps."""
+def stop_at(monkeypatch, kind, last):
+    """Let the user press Ctrl-C at the first step for which ``last`` is true."""
     fit = kind.fit
 
     def interrupted(self, *arguments, progress=None, **known):
-        count = 0
-
         def step(entry):
-            nonlocal count
-            count += 1
             if progress is not None:
                 progress(entry)
-            if count == calls:
+            if last(entry):
                 raise KeyboardInterrupt
 
         return fit(self, *arguments, progress=step, **known)
@@ -31,7 +27,7 @@ def stop_after(monkeypatch, kind, calls):
 def test_a_bootstrap_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch):
     arguments = ("bootstrap", small, "--out", tmp_path / "r", "--n-resamples", 4, *QUICK)
     with monkeypatch.context() as patch:
-        stop_after(patch, BootstrapDAG, 3)
+        stop_at(patch, BootstrapDAG, lambda entry: entry["step"] == "resample 2 of 4")
         code, _, err = run(*arguments)
     assert code == 130
     assert "--resume" in err
@@ -54,7 +50,7 @@ def test_a_bootstrap_goes_on_after_an_interruption(run, small, tmp_path, monkeyp
 def test_a_gradient_fit_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch):
     arguments = ("fit", small, "--out", tmp_path / "r", "--solver", "gradient", *QUICK)
     with monkeypatch.context() as patch:
-        stop_after(patch, LatentInterventionDAG, 2)
+        stop_at(patch, LatentInterventionDAG, lambda entry: isinstance(entry["step"], int))
         code, *_ = run(*arguments)
     assert code == 130
     assert json.loads((tmp_path / "r" / "result.json").read_text())["status"] == "interrupted"

@@ -1,0 +1,104 @@
+"""One resample: its rows, its fit, and what is kept of it. Runs in workers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from latentdo.bootstrap.matching import match_regimes
+from latentdo.data import Dataset
+from latentdo.estimator import LatentInterventionDAG
+from latentdo.result import FitResult
+
+Array = NDArray[np.float64]
+
+KINDS: Final = ("half", "bootstrap")
+"""Half of the rows without replacement, or as many as there are with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Resample:
+    """What is kept of one fit to a resample; regimes are those of the fit to all rows.
+
+    Parameters
+    ----------
+    number : int
+        Which resample; it decides the rows and the seed.
+    adjacency : ndarray [d, d] of int8
+        The graph.
+    targets : ndarray [n_regimes, d] of int8
+        Targets of the matched regimes; zero where nothing matched.
+    overlap : ndarray [n_regimes]
+        Jaccard coefficient of each regime with its match; 0 where nothing matched.
+    n_regimes : int
+        Regimes that this fit found.
+    evidence : float
+        Its evidence, which is not comparable between resamples.
+    """
+
+    number: int
+    adjacency: NDArray[np.int8]
+    targets: NDArray[np.int8]
+    overlap: Array
+    n_regimes: int
+    evidence: float
+
+
+def fit_resample(
+    template: LatentInterventionDAG,
+    dataset: Dataset,
+    targets: Any,
+    reference: FitResult,
+    kind: str,
+    seed: int,
+    number: int,
+) -> Resample | str:
+    """Fit one resample; a message instead if that was impossible. Runs in a worker."""
+    rng = np.random.default_rng([seed, number])
+    part = dataset.take(_rows(dataset, kind, rng))
+    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about repeated rows and the like; the fit to all rows has spoken
+        try:
+            estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            return str(error)
+    if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
+        raise KeyboardInterrupt
+    found: FitResult = estimator.result_
+    responsibilities = estimator.predict_proba(dataset.to_frame())
+    if dataset.regimes is not None:  # what is known of a row is not to be guessed again
+        place = [
+            found.regime_names.index(label) for label in dataset.regime_labels if label in found.regime_names
+        ]
+        known = np.flatnonzero(dataset.regimes >= 0)
+        if len(place) == len(dataset.regime_labels):
+            responsibilities[known] = np.eye(found.n_regimes)[np.array(place)[dataset.regimes[known]]]
+    match, overlap = match_regimes(reference, found, responsibilities, labelled=dataset.regimes is not None)
+    own = found.model.topology.targets[np.maximum(match, 0)]
+    return Resample(
+        number=number,
+        adjacency=np.asarray(found.model.topology.adjacency, dtype=np.int8),
+        targets=np.where(match[:, None] >= 0, own, 0).astype(np.int8),
+        overlap=overlap,
+        n_regimes=found.n_regimes,
+        evidence=found.evidence,
+    )
+
+
+def _rows(dataset: Dataset, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of a resample, drawn within each label so that none is lost."""
+    labels = np.zeros(dataset.n_rows, dtype=np.int64) if dataset.regimes is None else dataset.regimes
+    drawn = []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if kind == "bootstrap":
+            drawn.append(rng.choice(members, len(members), replace=True))
+        else:
+            drawn.append(rng.choice(members, max(len(members) // 2, 1), replace=False))
+    return np.sort(np.concatenate(drawn))

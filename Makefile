@@ -55,6 +55,11 @@ report: venv-dev ## tables, figures and docs/comparison.md from the stored resul
 docs: venv-dev ## build the documentation into site/, warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+audit: ## look up the pinned packages in the database of known vulnerabilities (needs a network)
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
+
 clean: ## remove everything that make created
 	rm -rf .venv .venv-* .coverage* .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache build dist site results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-dev demo test test-all lint format bench baselines experiments report docs clean
+.PHONY: help venv venv-dev demo test test-all lint format bench baselines experiments report docs audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.plots.style import INK, (
+from latentdo.plots.style import (
+    INK,
     as_result,
     literal,
     new_axes,

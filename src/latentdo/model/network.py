@@ -85,6 +85,6 @@ class Trunk(nn.Module):
         """Apply blocks and output layer."""
         hidden = self.body(hidden)
         if hidden.requires_grad:
-            hidden.register_hook(_rows_first)
+            hidden.register_hook(_rows_first)  # type: ignore[no-untyped-call]  # torch has no types for it
         weight, bias = self.output.weight.transpose(1, 2), self.output.bias.transpose(1, 2)
         return torch.baddbmm(bias, weight, hidden.transpose(1, 2))

@@ -115,7 +115,7 @@ class FlowDensity(NetworkDensity):
 
         One split for all: the gradient of a slice would be a copy of everything, filled with zeros.
         """
-        return out.split([3 * self.n_units] * self.n_layers + [2], dim=1)
+        return torch.split(out, [3 * self.n_units] * self.n_layers + [2], dim=1)
 
     def _log_density(self, x: Tensor, out: Tensor) -> Tensor:
         y, log_derivative = self.transform(x, out)

@@ -81,8 +81,8 @@ def methods(name: str, chosen: list[str], variants: tuple[str, ...], folder: Pat
     table = Table(
         name,
         f"Mean Hamming distance over seeds {min(seeds, default=0)} to {max(seeds, default=0)} (in brackets how many "
-        "graphs, where some are missing; stop: every cell hit the time limit). An undirected edge of a peer counts as one error; after the stroke, as none "
-        "if the truth has that edge in either direction.",
+        "graphs, where some are missing; stop: every cell hit the time limit). An undirected edge of a peer counts as "
+        "one error; after the stroke, as none if the truth has that edge in either direction.",
         ("method", "told", *short),
     )
     for variant in variants:

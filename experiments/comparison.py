@@ -81,11 +81,19 @@ def main() -> None:
         __doc__,
         methods=",".join(name for name in METHODS if name not in SLOW),
         mechanisms="linear,nonlinear,nonadditive",
+        interventions="stochastic,imperfect",
+        edges="1,4",
         limit=180.0,
     )
     methods = ["linear-search", "gmm-search"] if options.smoke else installed(options.methods.split(","))
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(10))
-    rows = [row for row in TABLE_1 if row.mechanism in options.mechanisms.split(",")]
+    rows = [
+        row
+        for row in TABLE_1
+        if row.mechanism in options.mechanisms.split(",")
+        and row.intervention in options.interventions.split(",")
+        and str(row.edges_per_node) in options.edges.split(",")
+    ]
     cells = [
         {
             **row._asdict(),

@@ -156,9 +156,9 @@ def test_what_the_user_should_know_is_warned_of_and_kept_in_the_result(table, da
 
 def test_an_edge_less_probable_than_its_reverse_is_named(table, monkeypatch):
     """The best graph and the average over all graphs may disagree; the result says where."""
-    from latentdo import estimator
+    from latentdo.estimator import latent
 
-    true_solve = estimator.solve
+    true_solve = latent.solve
 
     def solve(dataset, request, progress):
         result = true_solve(dataset, request, progress)
@@ -167,7 +167,7 @@ def test_an_edge_less_probable_than_its_reverse_is_named(table, monkeypatch):
         edges[i, j], edges[j, i] = 0.47, 0.53
         return replace(result, edge_probabilities=edges)
 
-    monkeypatch.setattr(estimator, "solve", solve)
+    monkeypatch.setattr(latent, "solve", solve)
     est = LatentInterventionDAG(max_regimes=1).fit(table)
     contested = est.result_.contested_edges()
     assert contested[["forward", "backward"]].to_numpy().tolist() == [[0.47, 0.53]]

@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
+from latentdo.estimator.arguments import make_request
 from latentdo.solvers.search.penalties import Penalties
 
 if TYPE_CHECKING:
@@ -342,7 +343,7 @@ def default_space(estimator: LatentInterventionDAG, n_variables: int) -> Space:
 
 
 def _solver(estimator: LatentInterventionDAG, n_variables: int) -> str:
-    return str(estimator._request(n_variables).chosen_solver)
+    return make_request(estimator.get_params(), n_variables).chosen_solver
 
 
 def _own_values(estimator: LatentInterventionDAG, names: list[str], n_variables: int) -> dict[str, Any]:

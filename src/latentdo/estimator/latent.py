@@ -1,0 +1,345 @@
+"""The estimator: fit, predict, score, save, load."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from latentdo.data import Dataset, DataWarning
+from latentdo.estimator.arguments import HiddenParameter, check_arguments, make_request, plain_arguments
+from latentdo.estimator.questions import Questions
+from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.result import FitResult
+from latentdo.solvers.select import Progress, solve, solve_stream
+
+Array = NDArray[np.float64]
+
+
+class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Causal graph, hidden interventions and their targets from one table.
+
+    The rows are a mixture of regimes; every regime is the same structural causal model with the mechanisms of a few
+    variables, its *targets*, replaced. Which row belongs to which regime, how many regimes there are and what they
+    target need not be known.
+
+    Parameters
+    ----------
+    density : {"auto", "linear", "nonlinear", "flow"}
+        Family of the conditional densities: linear, small networks with Gaussian noise, or networks with noise of
+        any shape (mixtures of Gaussians under "search", normalizing flows under "gradient" and "paper"). "auto" is
+        linear in this version.
+    intervention : {"auto", "perfect", "imperfect"}
+        Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
+        for every target.
+    solver : {"auto", "search", "gradient", "paper"}
+        How the model is fitted: structural search, gradients with exact expectations over regimes and targets
+        (experimental), or the published algorithm (experimental). "auto" is "search".
+    max_regimes : int
+        Largest number of regimes, the reference included. The number itself is found. 1 means that all rows are
+        observational.
+    edge_prior : float or array [d, d], optional
+        Prior log-odds of every edge on top of its parameter cost; None for the default.
+    target_prior : float, optional
+        Prior log-odds of every target on top of its parameter cost; None for the default.
+    forbidden, required : sequence of (cause, effect), optional
+        Edges that must not, or must, be in the graph.
+    tiers : sequence of sequences of names, optional
+        Variables from early to late: nothing later causes anything earlier.
+    max_parents : int, optional
+        Largest number of parents of any variable.
+    observational : hashable
+        Which label is observational, where regimes are given; None if there is none.
+    transform : {"none", "log", "log1p", "rank-gaussian"}
+        Applied to every column before standardising. Read it back with ``get_params()["transform"]``.
+    concentration : float, optional
+        Concentration (alpha) of the Dirichlet process over regimes; None for the default. Gradient solvers only.
+    learning_rate : float, optional
+        Learning rate of the gradient solvers; None for the default.
+    missing : {"error", "drop"}
+        What to do about rows with missing values.
+    n_init : int
+        Largest number of different starts; the search stops earlier if two agree, and networks take one for four.
+    random_state : int, RandomState or None
+        Source of randomness. An int makes the fit reproducible.
+    device : str
+        Where the gradient solvers compute; the search uses the CPU.
+    n_jobs : int
+        Starts that run in parallel; -1 for all processors, or for all workers of a cluster within
+        ``joblib.parallel_config``.
+    checkpoint : str or Path, optional
+        File (the beginning of its name) to which the gradient solvers write their state every minute and when they are
+        interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
+    verbose : bool
+        Print every step.
+
+    Attributes
+    ----------
+    adjacency_ : DataFrame [d, d]
+        0/1, always a DAG; row causes column.
+    edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
+        Posterior probability of every edge, and of every causal path.
+    ambiguous_edges_ : DataFrame
+        Pairs whose connection or direction the data leave open.
+    regimes_ : ndarray [n]
+        Index of the most probable regime of every row; 0 is the reference.
+    responsibilities_ : ndarray [n, n_regimes_]
+        Posterior probability of every regime.
+    regime_names_, n_regimes_, regime_weights_, has_observational_
+        Names, number and sizes of the regimes, and whether the reference has rows.
+    targets_, target_probabilities_ : DataFrame [n_regimes_, d]
+        What each regime changed, and how sure that is. Row 0 is zero.
+    evidence_ : float
+        Penalised log-likelihood by which fits are compared.
+    converged_ : bool
+    history_ : list of dicts
+        What was done, step by step.
+    result_ : FitResult
+        All of it, frozen.
+
+    Examples
+    --------
+    >>> from latentdo import LatentInterventionDAG, simulate
+    >>> data = simulate(n_variables=3, edges_per_node=1, n_samples=1200, random_state=1)
+    >>> est = LatentInterventionDAG(random_state=0).fit(data.X)
+    >>> bool((est.adjacency_.to_numpy() == data.adjacency.to_numpy()).all())
+    True
+    """
+
+    transform = HiddenParameter()
+
+    def __init__(
+        self,
+        density: str = "auto",
+        intervention: str = "auto",
+        solver: str = "auto",
+        max_regimes: int = 16,
+        edge_prior: float | ArrayLike | None = None,
+        *,
+        target_prior: float | None = None,
+        concentration: float | None = None,
+        learning_rate: float | None = None,
+        forbidden: Sequence[tuple[str, str]] | None = None,
+        required: Sequence[tuple[str, str]] | None = None,
+        tiers: Sequence[Sequence[str]] | None = None,
+        max_parents: int | None = None,
+        observational: Hashable = 0,
+        transform: str = "none",
+        missing: str = "error",
+        n_init: int = 4,
+        random_state: Any = 0,
+        device: str = "cpu",
+        n_jobs: int = 1,
+        checkpoint: str | Path | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.density = density
+        self.intervention = intervention
+        self.solver = solver
+        self.max_regimes = max_regimes
+        self.edge_prior = edge_prior
+        self.target_prior = target_prior
+        self.concentration = concentration
+        self.learning_rate = learning_rate
+        self.forbidden = forbidden
+        self.required = required
+        self.tiers = tiers
+        self.max_parents = max_parents
+        self.observational = observational
+        self.transform = transform
+        self.missing = missing
+        self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
+        """Constructor arguments by name."""
+        return {name: self.__dict__[name] for name in self._get_param_names()}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        regimes: Any = None,
+        targets: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Find graph, regimes and targets.
+
+        Parameters
+        ----------
+        X : table or array [n, d]
+            Rows in the user's units.
+        y
+            Ignored, with a warning; accepted because scikit-learn's pipelines pass it.
+        regimes : sequence of n labels, optional
+            What is known of the regimes; -1, None or NaN where unknown. All known: only targets and graph are found.
+        targets : dict, table or matrix, optional
+            What each regime targets, if that is known too.
+        progress : callable, optional
+            Called with a dict after every step.
+        """
+        parameters = self.get_params()
+        check_arguments(parameters)
+        if y is not None:
+            message = "y is ignored; if it holds the conditions of the rows, pass them as regimes=."
+            warnings.warn(message, DataWarning, stacklevel=2)
+        with noting() as notes:
+            dataset = Dataset.from_table(
+                X,
+                regimes=regimes,
+                targets=targets,
+                observational=self.observational,
+                transform=parameters["transform"],
+                missing=parameters["missing"],
+            )
+        if self.max_regimes < dataset.n_regimes:
+            raise ValueError(
+                f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={self.max_regimes}; "
+                "raise max_regimes"
+            )
+        report = progress or (print_step if self.verbose else None)
+        request = make_request(parameters, dataset.n_variables)
+        if request.chosen_solver == "search" and self.device != "cpu":
+            notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
+            warnings.warn(notes[-1], UserWarning, stacklevel=2)
+        result = solve(dataset, request, report)
+        free = dataset.regimes is None or bool((dataset.regimes < 0).any())
+        if free and (capped := at_the_limit(result, self.max_regimes)):
+            notes.append(capped)
+            warnings.warn(capped, UserWarning, stacklevel=2)
+        said = (*notes, *result.warnings, *contested(result))
+        configuration = plain_arguments(
+            {name: value for name, value in parameters.items() if name != "checkpoint"}
+        )
+        self._labels = dataset.labels()
+        if dataset.regimes is not None:
+            configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
+            configuration["targets_given"] = dataset.targets is not None
+        self._adopt(replace(result, configuration=configuration, warnings=said))
+        if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
+            self.feature_names_in_ = np.array(dataset.columns, dtype=object)
+        if result.status != "converged":
+            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def fit_stream(
+        self, source: Any, *, columns: Sequence[str] | None = None, progress: Progress | None = None
+    ) -> Self:
+        """Find graph, regimes and targets in a table larger than memory; linear densities without labels.
+
+        The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
+        all rows, ``n_jobs`` parts at a time. ``regimes_`` and ``responsibilities_`` are those of the 20 000 rows;
+        ``predict`` gives the regimes of any others.
+
+        Parameters
+        ----------
+        source : path, Dask table, or sequence of tables
+            A Parquet file, or a folder or list of them, is read by row groups.
+        columns : sequence of str, optional
+            Use only these variables.
+        progress : callable, optional
+            Called with a dict after every step.
+        """
+        from latentdo.streaming import open_stream
+
+        parameters = self.get_params()
+        check_arguments(parameters)
+        stream = open_stream(
+            source,
+            columns=columns,
+            transform=parameters["transform"],
+            random_state=int(check_random_state(self.random_state).randint(2**31)),
+            n_jobs=effective_n_jobs(self.n_jobs),
+        )
+        report = progress or (print_step if self.verbose else None)
+        result = solve_stream(
+            stream.sample, stream.parts, make_request(parameters, stream.sample.n_variables), report
+        )
+        configuration = plain_arguments(
+            {name: value for name, value in parameters.items() if name != "checkpoint"}
+        )
+        configuration["streamed_rows"] = stream.n_rows
+        said = (*result.warnings, *contested(result))
+        self._labels = None
+        self._adopt(
+            replace(result, configuration=configuration, warnings=said, data_hash=stream.content_hash)
+        )
+        self.feature_names_in_ = np.array(result.columns, dtype=object)
+        if result.status != "converged":
+            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Most probable regime of new rows, ``[n]``."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``."""
+        _, z = self._standardise(X)
+        return self.result_.model.responsibilities(z)
+
+    def score_samples(self, X: Any) -> Array:
+        """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""
+        x, z = self._standardise(X)
+        return np.asarray(self.result_.model.score_samples(z) + self.result_.preprocessor.log_jacobian(x))
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Mean log-density a row in the user's units."""
+        return float(self.score_samples(X).mean())
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file (safetensors and JSON, no pickle)."""
+        from latentdo.persistence import save_result
+
+        check_is_fitted(self, "result_")
+        save_result(self.result_, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Restore an estimator that was written by :meth:`save`; nothing in the file is executed."""
+        from latentdo.persistence import load_result
+
+        result = load_result(path)
+        known = {
+            name: value for name, value in result.configuration.items() if name in cls._get_param_names()
+        }
+        estimator = cls(**known)
+        estimator._adopt(result)
+        estimator.feature_names_in_ = np.array(result.columns, dtype=object)
+        return estimator
+
+    def _adopt(self, result: FitResult) -> None:
+        """Show a result as attributes."""
+        self.result_ = result
+        self.n_features_in_ = len(result.columns)
+        self.adjacency_ = result.adjacency
+        self.edge_probabilities_ = result.edge_table()
+        self.ancestor_probabilities_ = result.ancestor_table()
+        self.ambiguous_edges_ = result.ambiguous_edges()
+        self.regimes_ = result.regimes
+        self.responsibilities_ = result.responsibilities
+        self.regime_names_ = result.regime_names
+        self.n_regimes_ = result.n_regimes
+        self.regime_weights_ = result.model.topology.weights
+        self.has_observational_ = result.has_observational
+        self.targets_ = result.targets
+        self.target_probabilities_ = result.target_table()
+        self.evidence_ = result.evidence
+        self.converged_ = result.status == "converged"
+        self.history_ = [dict(entry) for entry in result.history]

@@ -1,0 +1,64 @@
+"""What a user should hear about a fit, and about its course."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from latentdo.result import FitResult
+
+
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Collect what is warned of, so that the result can repeat it, and warn the user all the same."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    for warning in caught:
+        notes.append(str(warning.message))
+        warnings.warn(warning.message, warning.category, stacklevel=4)  # the line that called fit
+
+
+def at_the_limit(result: FitResult, max_regimes: int) -> str:
+    """What to say if ``max_regimes`` may have decided the number of regimes; empty if it has not."""
+    if result.n_regimes >= max_regimes > 1:
+        return (
+            f"All of max_regimes={max_regimes} regimes are in use: there may be more. Fit again with a larger "
+            "max_regimes to see whether the number grows."
+        )
+    most = max((int(entry.get("regimes", 1)) for entry in result.history), default=1)
+    if result.n_regimes == 1 and most >= max_regimes > 1:
+        return (
+            f"The search filled all of max_regimes={max_regimes} regimes and then preferred a single one, because so "
+            "few do not explain the rows well. Fit again with a larger max_regimes."
+        )
+    return ""
+
+
+def contested(result: FitResult) -> list[str]:
+    """A sentence on edges of the graph that are less probable than their reverse or their absence."""
+    edges = result.contested_edges()
+    if edges.empty:
+        return []
+    shown = "; ".join(
+        f"{cause} -> {effect} {forward:.0%}, reversed {backward:.0%}, absent {absent:.0%}"
+        for cause, effect, forward, backward, absent in edges.head(5).itertuples(index=False, name=None)
+    )
+    more = f"; and {len(edges) - 5} more" if len(edges) > 5 else ""
+    message = (
+        "The graph shown is the single best one; averaged over all graphs, some of its edges are not the likeliest "
+        f"state of their pair ({shown}{more}). Read these as open."
+    )
+    return [message]
+
+
+def print_step(entry: Mapping[str, Any]) -> None:
+    """One line a step; the solvers' entries share "step", "evidence" and "seconds"."""
+    rest = "   ".join(f"{name} {value}" for name, value in entry.items() if isinstance(value, int))
+    print(
+        f"[{entry.get('seconds', 0.0):7.1f} s] {entry['step']!s:<12} evidence {entry['evidence']:14.1f}   {rest}",
+        flush=True,
+    )

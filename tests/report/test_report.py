@@ -432,3 +432,11 @@ def test_a_fitted_bootstrap_is_shown():
     words = Page(render_report(boot.estimator_.result_, bootstrap=boot)).words
     assert "repeated 2 times" in words
     assert words.count("overlap of its rows") == 1
+
+
+def test_few_rows_are_a_caution(make_result):
+    from latentdo.report.content import cautions
+
+    few, enough = (make_result(n_variables=5, n_samples=n).result for n in (42, 400))
+    assert any("can show little" in text for text in cautions(few))
+    assert not any("can show little" in text for text in cautions(enough))

@@ -81,7 +81,8 @@ def print_result(result: FitResult) -> None:
     from latentdo.report.content import cautions, chance, edges, percent, regimes
 
     found = edges(result)
-    say(f"Graph: {len(found)} edges, the surest first")
+    many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
+    say(f"Graph: {many}")
     shown = [
         {
             "cause": edge.cause,

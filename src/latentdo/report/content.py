@@ -47,6 +47,7 @@ CITATION: Final = (
 )
 
 _MOST_ROWS = 20_000
+_ROWS_A_VARIABLE = 10
 _MOST_SUPPORTED = 60
 _MINUS, _TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
 _PACKAGES = ("latentdo", "numpy", "scipy", "pandas", "scikit-learn", "torch", "numba")
@@ -389,6 +390,12 @@ def cautions(result: FitResult) -> list[str]:
     if result.status != "converged":
         found.append(f"The fit is {result.status}{f': {result.message}' if result.message else ''}.")
     found += result.warnings
+    n, d = len(result.responsibilities), len(result.columns)
+    if n < _ROWS_A_VARIABLE * d:
+        found.append(
+            f"{n} rows of {d} variables can show little: an arrow or a regime that is missing here may only need more "
+            f"rows. About {_ROWS_A_VARIABLE} rows a variable, in every regime, are the least."
+        )
     targets, weights = result.model.topology.targets, result.model.topology.weights
     broad = int(((targets.mean(axis=1) > 0.5) & (weights > 0)).sum())
     if len(result.columns) > 3 and broad:

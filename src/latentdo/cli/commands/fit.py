@@ -30,6 +30,14 @@ def fit(
 ) -> int:
     """Find graph, hidden interventions and targets in a table, and write a folder with a report.
 
+    The least is `latentdo fit data.csv --out results`. As needed, add:
+
+    - `--transform log` for columns that are positive and skewed
+    - `--drop id date` for columns that are no measurements
+    - `--regime-column condition --observational control` for a column of conditions, empty where unknown
+    - `--knowledge known.toml`, or `--forbidden CAUSE EFFECT`, for arrows that you know to be absent or present
+    - `--density nonlinear` if the scatter plots in the report show bends
+
     Ctrl-C ends the fit with the best it has found so far, and with exit code 130.
 
     Parameters

@@ -354,3 +354,8 @@ def test_nasty_input(case, tmp_path):
 
 def test_there_are_enough_cases():
     assert len({case.name for case in CASES}) == len(CASES) >= 60
+
+
+def test_the_documentation_lists_every_case():
+    page = DOCUMENT.read_text("utf-8")
+    assert [case.name for case in CASES if f"\n| {case.name} | " not in page] == []

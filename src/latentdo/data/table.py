@@ -389,20 +389,32 @@ def _first_text(column: pd.Series[Any]) -> int | None:
 def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
     """Say what is not a number, and whether it only needs conversion or is really text."""
     entries = first.astype(object)
-    parsed = pd.to_numeric(entries, errors="coerce")
-    failing = np.flatnonzero((parsed.isna() & entries.notna()).to_numpy())
+    row = next((i for i, entry in enumerate(entries) if not _reads_as_number(entry)), None)
     start = f"Non-numeric columns: {listed(names)}"
-    if failing.size == 0:
+    if row is None:
         name = names[0]
         return (
             f"{start}. The numbers in {name!r} are stored in another form, such as text or categories: "
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
-    row = int(failing[0])
     return (
         f"{start} (row {row}, counted from 0, of {names[0]!r} is {entries.iloc[row]!r}); {remedy}, correct "
         "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
     )
+
+
+def _reads_as_number(entry: Any) -> bool:
+    """Whether an entry is a number, missing, or text that Python reads as a number.
+
+    pandas.to_numeric would be the natural choice, but ends the process at exponents such as 1e257301222821.
+    """
+    if entry is None or entry is pd.NA:
+        return True
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(entry, pd.Timestamp | pd.Timedelta)
 
 
 def _warn_if_rounded(values: Array, where: str) -> None:

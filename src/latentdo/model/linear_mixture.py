@@ -15,6 +15,8 @@ from latentdo.model.fitted import Array, FittedModel, Topology
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
+_LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
+
 _DENSE_LIMIT = 64  # with more variables most coefficients are zero, and multiplying zeros is most of the work
 
 
@@ -159,5 +161,10 @@ class LinearMixture(FittedModel):
             or self.target_coefficients[:, 1:][own[self.target_index[:, 1]]].any()
         ):
             raise ValueError("a variable depends on others than its parents")
-        if not ((self.variances > 0.0).all() and (self.target_variances > 0.0).all()):
-            raise ValueError("a variance is not positive")
+        slopes = np.concatenate([self.coefficients.ravel(), self.target_coefficients.ravel()])
+        variances = np.concatenate([self.variances, self.target_variances])
+        if not (
+            (np.abs(slopes) < _LARGEST).all()
+            and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
+        ):
+            raise ValueError("coefficients or variances are not such as a fit gives")

@@ -253,3 +253,39 @@ def test_on_the_command_line(data, tmp_path, capsys):
     assert (support * 4 % 1 == 0).all(axis=None)
     assert main([*arguments, "--n-resamples", "0", "--overwrite"]) == 1
     assert "--n-resamples 0 must be" in capsys.readouterr().err
+
+
+def test_effects_have_intervals_that_take_the_graph_as_uncertain(tmp_path):
+    data = simulate(n_variables=3, edges_per_node=1, n_samples=300, random_state=1)
+    boot = BootstrapDAG(LatentInterventionDAG(max_regimes=5, n_init=1), 4).fit(data.X)
+    cause = data.adjacency.index[data.adjacency.sum(axis=1).to_numpy().argmax()]
+    table = boot.effect(cause, shift=1.0)
+    assert (table["low"] <= table["high"]).all()
+    assert (table["resamples"] == 4).all()
+    strong = table[table["support"] == 1.0]
+    assert len(strong)
+    assert (np.sign(strong["low"]) == np.sign(strong["change"])).all()
+    nothing = table[table["support"] == 0.0]
+    assert (nothing[["low", "high"]] == 0.0).all(axis=None)
+    boot.save(tmp_path / "b.safetensors")
+    pd.testing.assert_frame_equal(
+        BootstrapDAG.load(tmp_path / "b.safetensors").effect(cause, shift=1.0), table
+    )
+    with pytest.raises(ValueError, match="'Y' is not a variable"):
+        boot.effect("Y")
+    with pytest.raises(ValueError, match="regime 'none' does not exist"):
+        boot.effect(cause, regime="none")
+
+
+def test_effects_of_networks_have_intervals_too():
+    rng = np.random.default_rng(0)
+    dose = rng.normal(size=240)
+    X = pd.DataFrame({"dose": dose, "answer": np.tanh(2 * dose) + 0.1 * rng.normal(size=240)})
+    template = LatentInterventionDAG(
+        density="nonlinear", max_regimes=1, n_init=1, required=[("dose", "answer")]
+    )
+    boot = BootstrapDAG(template, 3).fit(X)
+    row = boot.effect("dose", on="answer", do=(0.0, 1.0)).loc["answer"]
+    assert row["low"] <= row["high"]
+    assert row["low"] - 0.1 < np.tanh(2.0) < row["high"] + 0.1
+    assert np.isnan(boot.estimator_.effect("dose", on="answer", do=(0.0, 1.0)).loc["answer", "low"])

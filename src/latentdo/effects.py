@@ -50,6 +50,7 @@ def total_effects(
     statistic: str,
     n: int,
     seed: int,
+    n_draws: int = _PARAMETER_DRAWS,
 ) -> pd.DataFrame:
     """Total effects of an intervention on one variable, in the user's units.
 
@@ -73,6 +74,8 @@ def total_effects(
         Rows drawn.
     seed : int
         Seed of the noise.
+    n_draws : int
+        Draws of the parameters for the intervals; without any, the intervals are missing.
 
     Returns
     -------
@@ -108,7 +111,7 @@ def total_effects(
 
     before, after = compare(result.model, n)
     change = after - before
-    draws = parameter_draws(result.model, len(result.responsibilities), seed, _PARAMETER_DRAWS)
+    draws = parameter_draws(result.model, len(result.responsibilities), seed, n_draws)
     low, high = np.full_like(change, np.nan), np.full_like(change, np.nan)
     if draws:
         sampled = [compare(model, _ROWS_A_DRAW) for model in draws]

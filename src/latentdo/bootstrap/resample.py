@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from latentdo.bootstrap.matching import match_regimes
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
+from latentdo.persistence import pack_result
 from latentdo.result import FitResult
 
 Array = NDArray[np.float64]
@@ -39,6 +40,11 @@ class Resample:
         Regimes that this fit found.
     evidence : float
         Its evidence, which is not comparable between resamples.
+    match : ndarray [n_regimes] of int64
+        Which of its own regimes each one is; -1 where nothing matched.
+    fit : bytes
+        The fitted model as :func:`~latentdo.persistence.pack_result` writes it, without what depends on rows: what an
+        effect would be according to this resample.
     """
 
     number: int
@@ -47,6 +53,8 @@ class Resample:
     overlap: Array
     n_regimes: int
     evidence: float
+    match: NDArray[np.int64]
+    fit: bytes
 
 
 def fit_resample(
@@ -88,6 +96,12 @@ def fit_resample(
         overlap=overlap,
         n_regimes=found.n_regimes,
         evidence=found.evidence,
+        match=match,
+        fit=pack_result(
+            replace(
+                found, responsibilities=found.responsibilities[:1], history=(), comparison=(), warnings=()
+            )
+        ),
     )
 
 

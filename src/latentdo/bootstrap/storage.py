@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from latentdo.bootstrap.resample import Resample
 from latentdo.estimator import LatentInterventionDAG
-from latentdo.persistence import ResultFileError, load_arrays, pack_result, save_arrays
+from latentdo.persistence import ResultFileError, load_arrays, load_result, pack_result, save_arrays
 from latentdo.result import FitResult
 
 _ENTRY: Final = "latentdo-bootstrap"
@@ -56,6 +57,9 @@ def write(path: str | Path, stored: Stored) -> None:
         "overlap": np.array([r.overlap for r in kept], dtype=np.float64).reshape(-1, k),
         "n_regimes": np.array([r.n_regimes for r in kept], dtype=np.int64),
         "evidence": np.array([r.evidence for r in kept], dtype=np.float64),
+        "match": np.array([r.match for r in kept], dtype=np.int64).reshape(-1, k),
+        "fit_sizes": np.array([len(r.fit) for r in kept], dtype=np.int64),
+        "fits": np.frombuffer(b"".join(r.fit for r in kept), dtype=np.uint8),
     }
     state = {
         "parameters": {name: str(v) if isinstance(v, Path) else v for name, v in stored.parameters.items()},
@@ -75,27 +79,54 @@ def read(path: str | Path) -> Stored:
     """
     state, arrays = load_arrays(path, _ENTRY)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            inner = Path(folder) / "model.safetensors"
-            inner.write_bytes(arrays["fit"].tobytes())
+        with _on_disk(arrays["fit"].tobytes()) as inner:
             fit = LatentInterventionDAG.load(inner)
         d, k = len(fit.result_.columns), fit.n_regimes_
         count = len(arrays["number"])
-        shapes = {"adjacency": (d, d), "targets": (k, d), "overlap": (k,), "n_regimes": (), "evidence": ()}
+        shapes = {
+            "adjacency": (d, d), "targets": (k, d), "overlap": (k,), "n_regimes": (), "evidence": (), "match": (k,),
+            "fit_sizes": (),
+        }  # fmt: skip
         for name, shape in shapes.items():
             if arrays[name].shape != (count, *shape):
                 raise ResultFileError(f"it has {name} of shape {arrays[name].shape}")
+        ends = np.cumsum(arrays["fit_sizes"])
+        if (arrays["fit_sizes"] < 0).any() or (ends[-1] if count else 0) != arrays["fits"].size:
+            raise ResultFileError("its models have other sizes than it says")
         parameters = dict(state["parameters"])
         fingerprint = {str(name): str(v) for name, v in state["fingerprint"].items()}
         failures = [str(message) for message in state["failures"]]
     except (KeyError, TypeError, AttributeError, ResultFileError) as error:
         raise ResultFileError(f"{str(path)!r} does not hold a consistent bootstrap ({error}).") from error
-    parts = zip(*(arrays[name] for name in ("number", *shapes)), strict=True)
     resamples = [
-        Resample(int(number), adjacency, targets, overlap, int(n_regimes), float(evidence))
-        for number, adjacency, targets, overlap, n_regimes, evidence in parts
+        Resample(
+            number=int(arrays["number"][b]),
+            adjacency=arrays["adjacency"][b],
+            targets=arrays["targets"][b],
+            overlap=arrays["overlap"][b],
+            n_regimes=int(arrays["n_regimes"][b]),
+            evidence=float(arrays["evidence"][b]),
+            match=arrays["match"][b],
+            fit=arrays["fits"][ends[b] - arrays["fit_sizes"][b] : ends[b]].tobytes(),
+        )
+        for b in range(count)
     ]
     return Stored(fit, resamples, parameters, fingerprint, failures)
+
+
+def unpack_result(content: bytes) -> FitResult:
+    """The result that :func:`~latentdo.persistence.pack_result` made these bytes of."""
+    with _on_disk(content) as path:
+        return load_result(path)
+
+
+@contextmanager
+def _on_disk(content: bytes) -> Iterator[Path]:
+    """A file for as long as it is read: safetensors checks files, not bytes, piece by piece."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        path.write_bytes(content)
+        yield path
 
 
 def _as_bytes(result: FitResult) -> NDArray[np.uint8]:

@@ -57,8 +57,10 @@ def cell(
     if method != "latentdo":
         outcome = _peer(method, X, regimes, data.targets, limit)
         known = {} if outcome.graph is None else against_graphs(pd.DataFrame(outcome.graph, names, names))
-        used = {"processor_seconds": outcome.processor_seconds, "memory_mb": outcome.memory_mb}
-        return {"status": outcome.status, "message": outcome.message, **known, **used}
+        used = {
+            name: getattr(outcome, name) for name in ("message", "processor_seconds", "memory_mb", "versions")
+        }
+        return {"status": outcome.status, **known, **used}
     model = LatentInterventionDAG(density, intervention, observational=data.observational)
     given: dict[str, Any] = {} if variant == "latent" else {"regimes": regimes}
     if variant == "known":

@@ -80,7 +80,7 @@ def methods(name: str, chosen: list[str], variants: tuple[str, ...], folder: Pat
     ]
     table = Table(
         name,
-        f"Mean Hamming distance over seeds {min(seeds, default=0)} to {max(seeds, default=0)} (in brackets how many "
+        f"Mean Hamming distance over seeds {', '.join(map(str, sorted(seeds)))} (in brackets how many "
         "graphs, where some are missing; stop: every cell hit the time limit). An undirected edge of a peer counts as "
         "one error; after the stroke, as none if the truth has that edge in either direction.",
         ("method", "told", *short),

@@ -36,9 +36,12 @@ class Environment:
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Fill in what no flag has given; warn of variables that no command knows."""
-        known = {f"{PREFIX}{name.upper()}": name for names in _options(app).values() for name in names}
-        for variable in sorted(os.environ):
-            if variable.startswith(PREFIX) and variable not in known:
+        set_here = sorted(variable for variable in os.environ if variable.startswith(PREFIX))
+        if not set_here:  # the usual case; asking every command for its options takes time
+            return
+        known = {f"{PREFIX}{name.upper()}" for names in _options(app).values() for name in names}
+        for variable in set_here:
+            if variable not in known:
                 warn(f"the environment sets {variable}, which no option reads{_nearest(variable, known)}")
         self._read(app, commands, arguments)
 

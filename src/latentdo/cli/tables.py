@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_results", "compare_folders", "find_label", "read_labels", "read_matrix", "read_targets"]
+__all__ = [
+    "check_results",
+    "compare_folders",
+    "find_label",
+    "find_regime",
+    "read_labels",
+    "read_matrix",
+    "read_targets",
+]
 
 
 def check_results(folder: Path, *, file_allowed: bool = False) -> None:
     """Refuse what is not a folder that ``latentdo fit`` wrote, and say what it is instead."""
-    if file_allowed and folder.is_file():
-        return
     advice = "give the folder that `latentdo fit ... --out FOLDER` wrote"
+    if file_allowed and folder.is_file():
+        if folder.suffix != ".safetensors":
+            raise ValueError(f"{str(folder)!r} is not a safetensors file; {advice}.")
+        return
     if not folder.exists():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}; {advice}.")
     if not folder.is_dir():
@@ -80,6 +91,14 @@ def find_label(text: str, labels: dict[str, Any], option: str) -> Any:
             f"{option} {text!r} does not occur in the regime column; it holds {', '.join(labels) or 'no label'}."
         )
     return labels[text]
+
+
+def find_regime(text: str, names: Sequence[Hashable]) -> Hashable:
+    """The regime that the text of an option stands for."""
+    known = {str(name): name for name in names}
+    if text not in known:
+        raise ValueError(f"there is no regime {text!r}; they are {', '.join(known)}.")
+    return known[text]
 
 
 def read_targets(path: Path, labels: dict[str, Any]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ _FLAGS = {
         "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
         "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
         "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
-        "study_name", "storage", "validation_fraction", "n_resamples", "resample", "threshold",
+        "study_name", "storage", "tiers", "validation_fraction", "n_resamples", "resample", "threshold",
     )
 }  # fmt: skip
 
@@ -27,13 +27,13 @@ _WHOLE = (
     (r", or observational=None if there is none", ""),
     (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),
     (r"remove them \(pandas: X\.drop_duplicates\(\)\)", "remove them"),
-    (r"separator= ", "--separator "),
 )
 """Turns of phrase that are not ``name=value``."""
 
 _ARGUMENT = re.compile(
     rf"(?<![\w.-])({'|'.join(_FLAGS)})=(\[[^\[\]]*\]|\"[^\"]*\"|'(?:[^'\\]|\\.)*'|-?[\w.+-]*\w)"
 )
+_WITHOUT_VALUE = re.compile(rf"(?<![\w.-])({'|'.join(_FLAGS)})=(?=[\s.,;)]|$)")
 # Words with an underscore are arguments even alone; in quotes they are names of the user's.
 _BARE = re.compile(rf"(?<![\w.'\"-])({'|'.join(name for name in _FLAGS if '_' in name)})(?![\w=\"'-])")
 
@@ -47,10 +47,13 @@ def in_flags(message: str) -> str:
     'pass --missing drop to leave out these rows'
     >>> in_flags("regimes has 5 labels, but max_regimes=3; raise max_regimes")
     'regimes has 5 labels, but --max-regimes 3; raise --max-regimes'
+    >>> in_flags("ruled out by forbidden= or tiers=")
+    'ruled out by --forbidden or --tiers'
     """
     for pattern, words in _WHOLE:
         message = re.sub(pattern, words, message)
     message = _ARGUMENT.sub(lambda found: f"{_FLAGS[found[1]]} {_value(found[2])}", message)
+    message = _WITHOUT_VALUE.sub(lambda found: _FLAGS[found[1]], message)
     return _BARE.sub(lambda found: _FLAGS[found[1]], message)
 
 

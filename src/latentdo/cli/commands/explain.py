@@ -1,0 +1,89 @@
+"""``latentdo explain``: why rows belong to their regimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from latentdo.cli.application import app
+from latentdo.cli.console import print_json, print_table, say
+from latentdo.cli.options import Flag, ReadOptions
+from latentdo.cli.tables import check_results, find_regime
+
+Rows = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
+
+
+@app.command
+def explain(
+    results: Path,
+    /,
+    *,
+    data: Path,
+    rows: Rows,
+    against: str | None = None,
+    json: Flag = False,
+    read: ReadOptions = ReadOptions(),  # noqa: B008
+) -> None:
+    """Say why rows belong to their regimes, variable by variable, the weightiest first.
+
+    For example `latentdo explain results --data data.csv --rows 17 42`. A log ratio above 0 speaks for the row's regime,
+    and they add up to the log odds. *Expected* is what the variable's usual mechanism makes of the row's own causes, with
+    the range of 90 %.
+
+    Parameters
+    ----------
+    results
+        Folder that `latentdo fit` wrote.
+    data
+        A table with the same variables; other columns are left out.
+    rows
+        Numbers of the rows, counted from 0, or their names in an .h5ad file.
+    against
+        The regime to compare with; by default the reference, and for rows of the reference the likeliest other one.
+    json
+        Print JSON on standard output.
+    """
+    from latentdo.estimator import LatentInterventionDAG
+    from latentdo.readers import read_table
+
+    check_results(results)
+    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    given = read.arguments() | {"columns": list(estimator.result_.columns), "drop": None}
+    X = read_table(data, **given)
+    names = {str(name): name for name in X.index}
+    absent = [row for row in rows if row not in names]
+    if absent:
+        raise ValueError(
+            f"{data.name} has no row {', '.join(absent)}; rows are {X.index[0]} to {X.index[-1]}, counted from 0."
+        )
+    other = None if against is None else find_regime(against, estimator.regime_names_)
+    table = estimator.explain(X.loc[[names[row] for row in rows]], against=other)
+    if json:
+        print_json({"rows": table.to_dict("records")})
+        return
+    for name, part in table.groupby("row", sort=False):
+        first = part.iloc[0]
+        say(
+            f"Row {name}: regime {first['regime']} ({first['probability']:.0%}), against regime {first['against']}"
+        )
+        print_table(
+            [
+                {
+                    "variable": line["variable"],
+                    "log ratio": line["log_ratio"],
+                    "value": "-" if line["value"] != line["value"] else f"{line['value']:.4g}",
+                    "expected": "-"
+                    if line["expected"] != line["expected"]
+                    else f"{line['expected']:.3g} ({line['expected_low']:.3g} to {line['expected_high']:.3g})",
+                    "": " and ".join(
+                        word
+                        for word, there in (("target", line["target"]), ("unusual", line["deviates"]))
+                        if there
+                    ),
+                }
+                for line in part.to_dict("records")
+            ]
+        )
+        say("")

@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+QUICK = ("--max-regimes", 5, "--n-init", 1)
+
+
+@pytest.fixture
+def results(run, small, tmp_path):
+    assert run("fit", small, "--out", tmp_path / "r", *QUICK)[0] == 0
+    return tmp_path / "r"
+
+
+def test_effects_in_the_users_units(run, results):
+    code, out, err = run("effect", results, "X1", "--do", 0, 1, "--json")
+    assert code == 0, err
+    rows = {row["effect"]: row for row in json.loads(out)["effects"]}
+    assert set(rows) == {"X2", "X3"}
+    assert all(row["low"] <= row["change"] <= row["high"] for row in rows.values())
+    code, out, _ = run("effect", results, "X1", "--on", "X2", "--regime", "1")
+    assert code == 0
+    assert "given the graph" in out
+    assert "X3" not in out
+
+
+def test_a_bootstrap_gives_the_intervals_of_its_resamples(run, small, tmp_path):
+    assert run("bootstrap", small, "--out", tmp_path / "b", "--n-resamples", 2, *QUICK)[0] == 0
+    code, out, err = run("effect", tmp_path / "b", "X1", "--shift", 1)
+    assert code == 0, err
+    assert "over 2 resamples" in out
+
+
+def test_reasons_row_by_row(run, results, small):
+    code, out, err = run("explain", results, "--data", small, "--rows", 0, 250)
+    assert code == 0, err
+    assert out.count("log ratio") == 2
+    code, out, _ = run("explain", results, "--data", small, "--rows", 0, "--against", 1, "--json")
+    assert code == 0
+    assert {line["variable"] for line in json.loads(out)["rows"]} >= {"X1", "X2", "X3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["effect", "{r}", "Y"], "'Y' is not a variable; they are X1, X2, X3"),
+        (["effect", "{r}", "X1", "--regime", "nine"], "no regime 'nine'; they are 0, 1"),
+        (["effect", "{r}", "X1", "--do", "0", "1", "--shift", "2"], "both given"),
+        (["effect", "{small}", "X1"], "is a file, not a folder of results"),
+        (["explain", "{r}", "--data", "{small}", "--rows", "99999"], "has no row 99999; rows are 0 to"),
+        (["explain", "{r}", "--data", "{small}", "--rows", "1", "--against", "nine"], "no regime 'nine'"),
+    ],
+)
+def test_wrong_questions_lead_back(run, results, small, arguments, message):
+    code, out, err = run(*(argument.format(r=results, small=small) for argument in arguments))
+    assert (code, out) == (1, "")
+    assert message in err

@@ -65,6 +65,27 @@ def test_a_gradient_fit_goes_on_after_an_interruption(run, small, tmp_path, monk
     assert json.loads(out)["evidence"] == pytest.approx(resumed["evidence"])
 
 
+def test_tuning_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch):
+    pytest.importorskip("optuna", reason="the tune extra is not installed")
+    from latentdo.tuning import TunedDAG
+
+    arguments = ("tune", small, "--out", tmp_path / "r", "--n-trials", 3, *QUICK)
+    with monkeypatch.context() as patch:
+        stop_at(patch, TunedDAG, lambda entry: entry["step"] == "trial 1")
+        code, _, err = run(*arguments)
+    assert code == 130
+    assert "--resume goes on" in err
+    assert not (tmp_path / "r").exists()
+    done = []
+    with monkeypatch.context() as patch:
+        stop_at(patch, TunedDAG, lambda entry: done.append(entry["step"]))
+        code, out, err = run(*arguments, "--resume", "--json")
+    assert code == 0, err
+    assert done == ["trial 2"]
+    assert len(json.loads(out)["trials"]) == 3
+    assert not (tmp_path / "r.unfinished").exists()
+
+
 def test_overwriting_drops_what_was_left(run, small, tmp_path):
     left = tmp_path / "r.unfinished" / "checkpoint.0"
     left.parent.mkdir()

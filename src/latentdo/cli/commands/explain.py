@@ -28,9 +28,9 @@ def explain(
 ) -> None:
     """Say why rows belong to their regimes, variable by variable, the weightiest first.
 
-    For example `latentdo explain results --data data.csv --rows 17 42`. A log ratio above 0 speaks for the row's regime,
-    and they add up to the log odds. *Expected* is what the variable's usual mechanism makes of the row's own causes, with
-    the range of 90 %.
+    For example `latentdo explain results --data data.csv --rows 17 42`. A log ratio above 0 speaks for the row's
+    regime, and they add up to the log odds. *Expected* is what the variable's usual mechanism makes of the row's own
+    causes, with the range of 90 %.
 
     Parameters
     ----------

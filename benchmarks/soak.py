@@ -29,7 +29,7 @@ def one(seed: int) -> str:
         n_variables=d,
         n_samples=n,
         n_regimes=n_regimes,
-        edges_per_node=float(rng.choice([0.5, 1.0, 2.0])) if d > 4 else 0.5,
+        edges_per_node=float(rng.choice([0.5, 1.0, 2.0])) if d > 4 else 0.25 * (d - 1),
         intervention=str(rng.choice(["stochastic", "imperfect", "atomic"])),
         random_state=seed,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from latentdo.cli.console import complain
 
-__all__ = ["clear_the_way", "unfinished"]
+__all__ = ["clear_the_way", "place_for", "unfinished"]
 
 
 class Unfinished:
@@ -50,7 +50,7 @@ def clear_the_way(out: Path, *, resume: bool, overwrite: bool) -> None:
     FileExistsError
         If something is there and neither was asked for.
     """
-    folder = _folder(out)
+    folder = place_for(out)
     if resume or not _holds_something(folder):
         return
     if not overwrite:
@@ -77,7 +77,7 @@ def unfinished(out: Path, *, resume: bool) -> Iterator[Unfinished]:
     Unfinished
         Set ``keep`` on it if results were written although something is still to be done.
     """
-    folder = _folder(out)
+    folder = place_for(out)
     if resume and not _holds_something(folder):
         complain(f"nothing to resume: there is no {str(folder)!r}, so this starts from the beginning.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,8 @@ def unfinished(out: Path, *, resume: bool) -> Iterator[Unfinished]:
             folder.rmdir()
 
 
-def _folder(out: Path) -> Path:
+def place_for(out: Path) -> Path:
+    """The folder beside the results."""
     return out.with_name(f"{out.name}.unfinished")
 
 

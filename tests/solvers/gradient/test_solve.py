@@ -150,7 +150,7 @@ def test_interruption_while_regimes_are_searched_returns_what_there_is(monkeypat
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("latentdo.solvers.search.solve._from_start", stop)
+    monkeypatch.setattr("latentdo.solvers.search.solve._begin", stop)
     result = solve(dataset, QUICK)
     assert result.status == "interrupted"
     assert is_dag(result.model.topology.adjacency)

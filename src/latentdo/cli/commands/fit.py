@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, say
 from latentdo.cli.inputs import diagnose_fit, fit_table, gather
 from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
-from latentdo.cli.unfinished import clear_the_way, unfinished
+from latentdo.cli.unfinished import clear_the_way, place_for, unfinished
 
 
 @app.command
@@ -67,11 +68,25 @@ def fit(
             arguments.setdefault("n_jobs", -1)
         solver = arguments.get("solver", "auto")
         if solver in ("gradient", "paper"):
-            with unfinished(out, resume=resume) as kept:
-                arguments["checkpoint"] = kept.file("checkpoint")
-                code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
-                kept.keep = code != 0
+            from latentdo.solvers.gradient.ranks import joined_ranks
+
+            with joined_ranks() as ranks:
+                if ranks.size > 1:
+                    arguments["n_jobs"] = 1  # the processes are here already
+                if not ranks.is_first:  # it computes; the first speaks and writes for all
+                    arguments["checkpoint"] = place_for(out) / "checkpoint"
+                    fit_table(X, arguments, rows, silent=True)
+                    return 0
+                with unfinished(out, resume=resume) as kept:
+                    arguments["checkpoint"] = kept.file("checkpoint")
+                    code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+                    kept.keep = code != 0
             return code
+        if os.environ.get("WORLD_SIZE", "1") != "1":
+            raise ValueError(
+                "torchrun is for --solver gradient and paper; the search runs in several processes with --n-jobs or "
+                "--dask."
+            )
         if resume:
             complain(
                 "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "

@@ -22,6 +22,7 @@ from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
+from latentdo.solvers.gradient.ranks import Ranks
 from latentdo.solvers.gradient.state import TrainState
 
 Progress = Callable[[dict[str, Any]], None]
@@ -77,6 +78,7 @@ class Trainer:
         unknown = len(problem.labels) - len(known)
         self.regime_counts = torch.bincount(known, minlength=n_regimes) + unknown / n_regimes
         self.started = time.perf_counter()
+        self.ranks = Ranks.current()
 
     def _make_optimizer(self) -> torch.optim.Adam:
         c = self.configuration
@@ -199,7 +201,10 @@ class Trainer:
         end = min(length, half if state.phase_step < half else length)
         n_steps = min(c.refresh, end - state.phase_step)
         labels = self._labels(state)
-        moments = current_moments(self.model, self.problem.x, labels) if self.uses_moments else None
+        moments = None
+        if self.uses_moments:
+            own = self.ranks.share(len(self.problem.x))
+            moments = self.ranks.sum_moments(current_moments(self.model, self.problem.x[own], labels[own]))
         candidates = (
             None
             if self.uses_moments
@@ -211,8 +216,8 @@ class Trainer:
         total, terms = 0.0, {}
         self.model.train()
         for i in range(n_steps):
-            evidence = self._step(state, state.step + i, labels, candidates, graph, moments)
-            total += float(evidence.total.detach())
+            evidence, reached = self._step(state, state.step + i, labels, candidates, graph, moments)
+            total += reached
             if i == n_steps - 1:
                 terms = evidence.to_floats()
         with torch.no_grad():
@@ -273,22 +278,30 @@ class Trainer:
         candidates: Tensor | None,
         graph: GraphSample | None,
         moments: Moments | None,
-    ) -> Evidence:
-        """One gradient step on minus the bound a row, plus the Lagrangian's cost of cycles."""
+    ) -> tuple[Evidence, float]:
+        """One gradient step on minus the bound a row, plus the Lagrangian's cost of cycles; the bound of all rows.
+
+        With several ranks a step sees this rank's rows, and the weighted sum of all ranks' gradients is followed.
+        """
         n = len(self.problem.x)
         self.optimizer.zero_grad(set_to_none=True)
+        weight = 1.0
         if moments is not None:
             evidence = self.model.moment_evidence(moments, self.problem.priors, graph)
         else:
-            evidence = self._row_evidence(step, labels, candidates, graph)
+            self.ranks.share_randomness()
+            evidence, weight = self._row_evidence(step, labels, candidates, graph)
         cost = evidence.total.new_zeros(())
         if graph is None:
             cost = state.lagrangian.cost(self.measure(self.model.graph.probabilities()))
-        (cost - evidence.total / n).backward()  # type: ignore[no-untyped-call]
+        (weight * (cost - evidence.total / n)).backward()  # type: ignore[no-untyped-call]
+        reached = weight * evidence.total.detach()
+        if moments is None:
+            self.ranks.sum_gradients(self.model.parameters(), reached)
         self.optimizer.step()
         if self.configuration.estimator == "exact":
             self._update_targets(state, step)
-        return evidence
+        return evidence, float(reached)
 
     @torch.no_grad()
     def _update_targets(self, state: TrainState, step: int) -> None:
@@ -321,18 +334,26 @@ class Trainer:
 
     def _row_evidence(
         self, step: int, labels: Tensor, candidates: Tensor | None, graph: GraphSample | None
-    ) -> Evidence:
-        """The configured bound on all rows or a minibatch."""
+    ) -> tuple[Evidence, float]:
+        """The configured bound on this rank's share of all rows or of a minibatch, and what that share weighs."""
         c = self.configuration
         x, n = self.problem.x, len(self.problem.x)
         if c.batch_size is not None and c.batch_size < n:
             rows = torch.randint(n, (c.batch_size,), device=x.device)
             x, labels = x[rows], labels[rows]
             candidates = None if candidates is None else candidates[rows]
+        if graph is None and self.ranks.size > 1:
+            graph = self.model.sample_graph(
+                c.graph_samples, c.temperature_at(step), exact=c.estimator == "exact"
+            )
+        own, graph = self._own_rows(len(x), graph)
+        weight = (own.stop - own.start) / len(x)
+        x, labels = x[own], labels[own]
+        candidates = None if candidates is None else candidates[own]
         bound = self.model.exact_evidence
         if c.estimator == "sampled":
             bound = partial(self.model.sampled_evidence, kappa=c.kappa)
-        return bound(
+        evidence = bound(
             x,
             labels,
             self.problem.priors,
@@ -342,6 +363,16 @@ class Trainer:
             n_graphs=c.graph_samples,
             temperature=c.temperature_at(step),
         )
+        return evidence, weight
+
+    def _own_rows(self, n: int, graph: GraphSample | None) -> tuple[slice, GraphSample | None]:
+        """Rows of this rank, and their graphs: whole groups, so that a row has the graph that it has in one process."""
+        if graph is None or graph.n_groups == 1 or self.ranks.size == 1:
+            return self.ranks.share(n), graph
+        size = graph.group_size(n)
+        groups = self.ranks.share(-(-n // size))
+        rows = slice(groups.start * size, min(groups.stop * size, n))
+        return rows, replace(graph, values=graph.values[groups])
 
     @property
     def uses_moments(self) -> bool:

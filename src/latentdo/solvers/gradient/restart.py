@@ -35,6 +35,7 @@ from latentdo.solvers.gradient.finish import Finished, finish
 from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
 from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
 from latentdo.solvers.gradient.proposal import Proposal
+from latentdo.solvers.gradient.ranks import LostRankError
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.state import TrainState
 
@@ -286,15 +287,24 @@ def _train(
     if path is None:
         return trainer.run(first, progress)
     last = time.monotonic()
+    latest = checkpoint.load(path, fingerprint) or first
+    trainer.ranks.wait()  # or a rank that is late would find what this run has written
 
     def after(state: TrainState) -> None:
-        nonlocal last
-        if state.phase == "done" or time.monotonic() - last >= trainer.configuration.checkpoint_seconds:
+        nonlocal last, latest
+        latest = state
+        due = state.phase == "done" or time.monotonic() - last >= trainer.configuration.checkpoint_seconds
+        if due and trainer.ranks.is_first:
             checkpoint.save(path, state, fingerprint)
             last = time.monotonic()
 
-    state = checkpoint.load(path, fingerprint) or first
-    state, interrupted = trainer.run(state, progress, after)
+    try:
+        state, interrupted = trainer.run(latest, progress, after)
+    except LostRankError as error:
+        checkpoint.save(path, latest, fingerprint)
+        raise LostRankError(
+            f"{error}; what was computed up to step {latest.step} is kept, and the same command with --resume goes on"
+        ) from error
     if interrupted:
         checkpoint.save(path, state, fingerprint)
     return state, interrupted

@@ -116,7 +116,10 @@ def test_dowhy_takes_our_graph():
     model = dowhy.CausalModel(X, treatment="b", outcome="d", graph=graph)
     assert set(model.get_common_causes()) == {"a"}
     mechanisms = gcm.StructuralCausalModel(graph)
-    gcm.auto.assign_causal_mechanisms(mechanisms, X)
+    for name in NAMES:
+        root = not GRAPH[name].any()
+        linear = gcm.AdditiveNoiseModel(gcm.ml.create_linear_regressor())
+        mechanisms.set_causal_mechanism(name, gcm.EmpiricalDistribution() if root else linear)
     gcm.fit(mechanisms, X, return_evaluation_summary=False)
     drawn = gcm.interventional_samples(mechanisms, {"b": lambda _: 2.0}, num_samples_to_draw=5)
     assert (drawn["b"] == 2.0).all()

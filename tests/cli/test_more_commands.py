@@ -60,6 +60,9 @@ def test_cells_in_and_out(run, tmp_path):
         var=pd.DataFrame(index=["Raf", "Mek", "Unused"]),
     )
     cells.write_h5ad(tmp_path / "cells.h5ad")
+    code, _, err = run("fit", tmp_path / "cells.h5ad", "--out", tmp_path / "latent", *QUICK)
+    assert code == 0
+    assert "pass --regime-column perturbation to use it" in err
     given = ("--regime-column", "perturbation", "--drop", "Unused")
     code, out, err = run("fit", tmp_path / "cells.h5ad", "--out", tmp_path / "r", *given, *QUICK, "--json")
     assert code == 0, err

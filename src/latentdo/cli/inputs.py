@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from latentdo.cli.console import complain
 from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions
 from latentdo.cli.panel import progress
 from latentdo.cli.tables import find_label, read_targets
@@ -19,6 +20,9 @@ __all__ = ["diagnose_fit", "fit_table", "gather"]
 
 _USUAL_CONTROLS = ("0", "control")
 """Labels that count as observational if nothing is said: the estimator's default, and that of scPerturb's files."""
+
+_PERTURBATION = "perturbation"
+"""Column of ``obs`` in which scPerturb's files keep the labels."""
 
 
 def gather(
@@ -35,6 +39,7 @@ def gather(
                 "--observational and --targets need --regime-column, which names the conditions."
             )
         X = read_table(data, **read.arguments())
+        _point_out_perturbations(data)
     else:
         X, rows["regimes"] = read_table(data, known.regime_column, **read.arguments())
         labels = {str(label): label for label in rows["regimes"].dropna().unique()}
@@ -48,6 +53,23 @@ def gather(
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, list(X.columns), arguments)
     return X, arguments, rows
+
+
+def _point_out_perturbations(data: Path) -> None:
+    """Labels that scPerturb's files carry are not used unless asked for; the user should know that they are there."""
+    if data.suffix.lower() != ".h5ad":
+        return
+    import anndata
+
+    cells = anndata.read_h5ad(data, backed="r")
+    try:
+        if _PERTURBATION in cells.obs:
+            complain(
+                f"note: {data.name} says what happened to its cells (obs column {_PERTURBATION!r}), which is not used; "
+                f"pass --regime-column {_PERTURBATION} to use it, in part or whole."
+            )
+    finally:
+        cells.file.close()
 
 
 def _add_knowledge(path: Path, columns: list[str], arguments: dict[str, Any]) -> None:

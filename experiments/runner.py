@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import csv
 import hashlib
@@ -25,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 import latentdo
+from latentdo.cluster import compute_on
 from latentdo.persistence import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
@@ -166,9 +168,16 @@ def arguments(description: str | None, **options: Any) -> argparse.Namespace:
     parser.add_argument("--seeds", default=None, help="range of seeds, for example 0:10")
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--store", type=Path, default=None, help="folder of the results")
+    parser.add_argument("--dask", default=None, help="address of a Dask scheduler that runs the cells")
     for name, default in options.items():
         parser.add_argument(f"--{name.replace('_', '-')}", default=default, type=type(default))
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.dask is not None:
+        connection = contextlib.ExitStack()
+        connection.enter_context(compute_on(given.dask))
+        atexit.register(connection.close)
+        given.n_jobs = -1
+    return given
 
 
 def seeds_of(text: str | None, default: Iterable[int]) -> list[int]:

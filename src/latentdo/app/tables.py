@@ -16,6 +16,7 @@ import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
 from latentdo.app.words import plain_text
+from latentdo.readers import EXACT_FLOATS
 
 __all__ = ["Table", "choose_table", "on_disk"]
 
@@ -173,7 +174,9 @@ def _columns(path: Path, separator: str | None, decimal: str, encoding: str) -> 
     if ending in ([".csv"], [".tsv"], [".tab"], [".txt"]):
         usual = "," if ending == [".csv"] else "\t"
         try:
-            head = pd.read_csv(path, sep=separator or usual, decimal=decimal, encoding=encoding, nrows=2000)
+            # exact floats also because pandas' own parser ends the process at exponents such as 1e257301222821
+            options = {"sep": separator or usual, "decimal": decimal, "encoding": encoding, **EXACT_FLOATS}
+            head = pd.read_csv(path, nrows=2000, **options)
         except (ValueError, OSError, EOFError):
             read_table(
                 path, separator=separator, decimal=decimal, encoding=encoding

@@ -209,6 +209,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         while (done := _n_done(study)) < self.n_trials:
             if self.timeout is not None and done and time.perf_counter() - began > self.timeout:
                 return
+            count = f"trial {done + 1} of {self.n_trials}"
             trial = study.ask()
             # A sampler of its own for every trial: interrupted and resumed studies then take the same steps, and a
             # resumed one does not repeat the first draws.
@@ -223,12 +224,12 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
                 trial.set_user_attr("error", str(error)[:500])
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
-                entry: dict[str, Any] = {"step": f"trial {trial.number} failed: {error}"}
+                entry: dict[str, Any] = {"step": f"{count} failed: {error}"}
             else:
                 for name, value in outcome.items():
                     trial.set_user_attr(name, value)
                 study.tell(trial, outcome["held_out"])
-                entry = {"step": f"trial {trial.number}", "evidence": outcome["held_out"], **outcome}
+                entry = {"step": count, "evidence": outcome["held_out"], **outcome}
             if progress is not None:
                 progress(entry | values)
 

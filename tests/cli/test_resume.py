@@ -84,7 +84,7 @@ def test_tuning_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch)
 
     arguments = ("tune", small, "--out", tmp_path / "r", "--n-trials", 3, *QUICK)
     with monkeypatch.context() as patch:
-        stop_at(patch, TunedDAG, lambda entry: entry["step"] == "trial 1")
+        stop_at(patch, TunedDAG, lambda entry: entry["step"] == "trial 2 of 3")
         code, _, err = run(*arguments)
     assert code == 130
     assert "--resume goes on" in err
@@ -94,7 +94,7 @@ def test_tuning_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch)
         stop_at(patch, TunedDAG, lambda entry: done.append(entry["step"]))
         code, out, err = run(*arguments, "--resume", "--json")
     assert code == 0, err
-    assert done == ["trial 2"]
+    assert done == ["trial 3 of 3"]
     assert len(json.loads(out)["trials"]) == 3
     assert not (tmp_path / "r.unfinished").exists()
 

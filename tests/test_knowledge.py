@@ -84,5 +84,5 @@ def test_the_fit_obeys(tmp_path):
     path = tmp_path / "k.csv"
     path.write_text(f"cause,effect,knowledge\n{names[cause]},{names[effect]},forbidden\n")
     arguments = read_knowledge(path, names)
-    est = LatentInterventionDAG(max_regimes=4, n_init=1, **arguments).fit(data.X)
+    est = LatentInterventionDAG(density="linear", max_regimes=4, n_init=1, **arguments).fit(data.X)
     assert est.adjacency_.loc[names[cause], names[effect]] == 0

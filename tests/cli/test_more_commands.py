@@ -10,7 +10,7 @@ import pytest
 from latentdo.cli.options import EstimatorOptions
 from latentdo.estimator import LatentInterventionDAG
 
-QUICK = ("--max-regimes", 4, "--n-init", 1)
+QUICK = ("--density", "linear", "--max-regimes", 4, "--n-init", 1)
 
 
 def test_the_help_tells_the_defaults_of_the_estimator():
@@ -98,7 +98,7 @@ def test_a_cycle_in_required_edges_is_named(run, small, tmp_path):
 
 
 def test_bench(run):
-    sizes = ("--n-variables", 3, "--n-samples", 200, 300, "--n-init", 1)
+    sizes = ("--density", "linear", "--n-variables", 3, "--n-samples", 200, 300, "--n-init", 1)
     code, out, err = run("bench", *sizes, "--json")
     assert code == 0, err
     fits = json.loads(out)["fits"]

@@ -44,6 +44,10 @@ def test_nobody_guesses_what_cannot_be_known():
     course = Course()
     course.add({"step": "moves"})
     assert facts(course)["time left"] == "unknown"
+    later = Course(n_stages=1)
+    later.add(SEARCH)
+    later.add(SEARCH)  # more than was expected
+    assert facts(later)["time left"] == "unknown"
 
 
 def test_logs_get_a_line_now_and_then(capsys, monkeypatch):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-QUICK = ("--max-regimes", 5, "--n-init", 1)
+QUICK = ("--density", "linear", "--max-regimes", 5, "--n-init", 1)
 
 
 @pytest.fixture

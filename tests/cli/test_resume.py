@@ -5,7 +5,7 @@ import pytest
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.estimator import LatentInterventionDAG
 
-QUICK = ("--max-regimes", 4, "--n-init", 1)
+QUICK = ("--density", "linear", "--max-regimes", 4, "--n-init", 1)
 
 
 def stop_at(monkeypatch, kind, last):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-QUICK = ("--n-init", 1, "--json")
+QUICK = ("--density", "linear", "--n-init", 1, "--json")
 
 
 @pytest.fixture

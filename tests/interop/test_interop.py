@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def est(data):
-    return LatentInterventionDAG(max_regimes=4, n_init=1).fit(data.X)
+    return LatentInterventionDAG(density="linear", max_regimes=4, n_init=1).fit(data.X)
 
 
 def edges_of(est):
@@ -54,7 +54,7 @@ def test_text_formats_are_read_by_others(est, tmp_path):
 
 
 def test_a_bootstrap_gives_its_consensus(data):
-    boot = BootstrapDAG(LatentInterventionDAG(max_regimes=4, n_init=1), 2).fit(data.X)
+    boot = BootstrapDAG(LatentInterventionDAG(density="linear", max_regimes=4, n_init=1), 2).fit(data.X)
     graph = interop.to_networkx(boot)
     assert all(value["support"] > 0.5 for *_, value in graph.edges(data=True))
 
@@ -166,7 +166,7 @@ def test_scperturbs_names_are_the_default(cells):
 def test_cells_are_fitted_and_written_back(cells, tmp_path):
     found = interop.from_anndata(cells, genes=["Raf", "Mek"])
     fitted = found.X.iloc[:250]
-    est = LatentInterventionDAG(max_regimes=4, n_init=1, observational=found.observational)
+    est = LatentInterventionDAG(density="linear", max_regimes=4, n_init=1, observational=found.observational)
     est.fit(fitted, regimes=found.regimes.iloc[:250])
     out = interop.to_anndata(est, cells, X=fitted)
     assert "latentdo" not in cells.uns  # a copy

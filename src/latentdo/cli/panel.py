@@ -71,9 +71,9 @@ class Course:
         if counted:
             done, total = int(counted[1]), int(counted[2])
             return "about", self.seconds / max(done, 1) * max(total - done, 0)
-        if self.n_stages is None or self.entries == 0:
+        if self.n_stages is None or not 0 < self.entries < self.n_stages:
             return None
-        return "at most", self.seconds / self.entries * max(self.n_stages - self.entries, 0)
+        return "at most", self.seconds / self.entries * (self.n_stages - self.entries)
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and values to show; what a solver does not report is left out."""

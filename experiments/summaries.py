@@ -252,6 +252,6 @@ def semi_supervised(folder: Path | None = None) -> Table:
     )
     for setting, cells in frame.groupby("setting", sort=False) if len(frame) else ():
         groups = cells.groupby("fraction")
-        values = [f"{number(g['hamming'])} / {g['ari_unlabelled'].mean():.2f}" for _, g in groups]
+        values = [f"{number(g['hamming'])} / {number(g['ari_unlabelled'], 2).split()[0]}" for _, g in groups]
         table.rows.append((str(setting), *values))
     return table

@@ -47,6 +47,11 @@ class Method:
         return not set(self.given) & {"regimes", "targets"} and self.given != OBSERVATIONAL
 
     @property
+    def own(self) -> bool:
+        """Whether it is our own search in another role."""
+        return self.environment == "main"
+
+    @property
     def told(self) -> str:
         """What it is given, in words."""
         return ", ".join(WORDS[name] for name in self.given) or "nothing"

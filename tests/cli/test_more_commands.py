@@ -128,3 +128,18 @@ def test_completion_of_commands_options_and_values(run):
         command = ["bash", "-c", f"{script}\n{ask}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
         assert expected in done.stdout.split(), done
+
+
+def test_every_command_that_writes_answers_machines(run, tmp_path):
+    code, out, _ = run("simulate", "--out", tmp_path / "s", "--n-variables", 3, "--n-samples", 200, "--json")
+    assert code == 0
+    written = json.loads(out)
+    assert (written["variables"], written["regimes"]) == (3, 4)
+    assert run("fit", tmp_path / "s" / "data.csv", "--out", tmp_path / "r", *QUICK)[0] == 0
+    for arguments, path in (
+        (["report", tmp_path / "r"], tmp_path / "r" / "report.html"),
+        (["export", tmp_path / "r", tmp_path / "g.dot"], tmp_path / "g.dot"),
+    ):
+        code, out, _ = run(*arguments, "--json")
+        assert code == 0
+        assert json.loads(out) == {"out": str(path)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from latentdo.cli.application import app
-from latentdo.cli.console import say
+from latentdo.cli.console import print_json, say
 from latentdo.cli.options import Flag
 from latentdo.cli.tables import check_results
 
@@ -19,6 +19,7 @@ def export(
     cells: Path | None = None,
     consensus: Flag = False,
     overwrite: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Write the graph for another program, or the result into a file of cells.
 
@@ -35,6 +36,8 @@ def export(
         The consensus graph of a bootstrap instead of the graph of the fit.
     overwrite
         Replace an existing file.
+    json
+        Print where it is as JSON on standard output.
     """
     import pandas as pd
 
@@ -64,4 +67,7 @@ def export(
     else:
         source = BootstrapDAG.load(resamples) if consensus else load_result(results / "model.safetensors")
         write_graph(source, target)
-    say(f"Wrote {target}.")
+    if json:
+        print_json({"out": str(target)})
+    else:
+        say(f"Wrote {target}.")

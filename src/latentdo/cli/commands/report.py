@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from latentdo.cli.application import app
-from latentdo.cli.console import say
+from latentdo.cli.console import print_json, say
+from latentdo.cli.options import Flag
 from latentdo.cli.tables import check_results
 
 
 @app.command
-def report(results: Path, /, *, data: Path | None = None, out: Path | None = None) -> None:
+def report(
+    results: Path, /, *, data: Path | None = None, out: Path | None = None, json: Flag = False
+) -> None:
     """Write report.html again from a saved result, for example after an upgrade.
 
     Parameters
@@ -21,8 +24,10 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
         The table that was fitted; adds scatter plots.
     out
         The HTML file; report.html in the folder by default.
+    json
+        Print where it is as JSON on standard output.
     """
-    import json
+    from json import loads
 
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.persistence import load_result, write_atomically
@@ -33,7 +38,7 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
     model = results / "model.safetensors" if results.is_dir() else results
     result = load_result(model)
     about = model.with_name("result.json")
-    stored = json.loads(about.read_text("utf-8")) if about.is_file() else {}
+    stored = loads(about.read_text("utf-8")) if about.is_file() else {}
     limits = (stored.get("diagnosis") or {}).get("sentences")
     X = None if data is None else read_table(data, columns=list(result.columns))
     resamples = model.with_name("bootstrap.safetensors")
@@ -41,4 +46,7 @@ def report(results: Path, /, *, data: Path | None = None, out: Path | None = Non
     html = render_report(result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support)
     target = out or model.with_name("report.html")
     write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
-    say(f"Wrote {target}.")
+    if json:
+        print_json({"out": str(target)})
+    else:
+        say(f"Wrote {target}.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from latentdo.cli.application import app, program_version
-from latentdo.cli.console import say
+from latentdo.cli.console import print_json, say
 from latentdo.cli.options import Flag
 
 
@@ -28,6 +28,7 @@ def simulate(
     graph: Literal["erdos-renyi", "scale-free"] = "erdos-renyi",
     observational: bool = True,
     overwrite: Flag = False,
+    json: Flag = False,
 ) -> None:
     """Write a table with known truth: data.csv, adjacency.csv, targets.csv, regimes.csv and simulation.json.
 
@@ -63,8 +64,10 @@ def simulate(
         Whether there are rows without an intervention.
     overwrite
         Replace a folder of an earlier simulation.
+    json
+        Print what was written as JSON on standard output.
     """
-    settings: dict[str, Any] = {k: v for k, v in locals().items() if k not in ("out", "overwrite")}
+    settings: dict[str, Any] = {k: v for k, v in locals().items() if k not in ("out", "overwrite", "json")}
     import pandas as pd
 
     from latentdo.outputs import fresh_folder, json_text
@@ -81,6 +84,9 @@ def simulate(
         about = {"program": "latentdo", "version": program_version(), "arguments": settings}
         (folder / "simulation.json").write_text(json_text(about), encoding="utf-8")
     n, d = drawn.X.shape
+    if json:
+        print_json({"out": str(out), "rows": n, "variables": d, "regimes": drawn.n_regimes, "files": files})
+        return
     say(
         f"Wrote {n} rows of {d} variables under {drawn.n_regimes} regimes to {out}.\n"
         f"Next: latentdo fit {out / 'data.csv'} --out results, then latentdo evaluate results --truth {out}"

@@ -69,8 +69,8 @@ def promises(found: list[Duel], folder: Path | None = None) -> list[str]:
         ),
         (
             "With labels, behind our own exact linear search, given the same labels, in "
-            f"**{len(_lost(own))}** rows: on those graphs `density='linear'` is the better choice, although the data are "
-            "not linear."
+            f"**{len(_lost(own))}** rows: on those graphs `density='linear'` is the better choice, although the data "
+            "are not linear."
         ),
     ]
 

@@ -352,6 +352,40 @@ def test_nasty_input(case, tmp_path):
     assert not own, [f"{w.filename}:{w.lineno} {w.message}" for w in own]
 
 
+VALUES = (
+    "two rows",
+    "three rows",
+    "one column",
+    "one column, two rows",
+    "fewer rows than variables",
+    "nearly constant column",
+    "constant but for one row",
+    "duplicated column",
+    "collinear columns",
+    "one cell of 1e140",
+    "values of 1e-140",
+    "heavy tails",
+    "two values a column",
+    "two points only",
+    "all rows one label",
+    "a label with one row",
+    "every variable a target",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize(
+    "solver", [{"solver": "gradient"}, {"density": "nonlinear"}], ids=["gradient", "nonlinear"]
+)
+def test_other_solvers_return_finite_numbers_too(name, solver, tmp_path):
+    (case,) = (case for case in CASES if case.name == name)
+    X = case.table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_fit(LatentInterventionDAG(**(SMALL | case.model | solver)).fit(X, **case.fit()), X, tmp_path)
+
+
 def test_there_are_enough_cases():
     assert len({case.name for case in CASES}) == len(CASES) >= 60
 

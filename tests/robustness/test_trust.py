@@ -87,6 +87,29 @@ def test_evidence_of_a_subsampled_search_is_that_of_all_rows():
     assert recomputed_evidence(result, drawn.X) == pytest.approx(result.evidence, abs=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("labelled", [False, True], ids=["latent", "labelled"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"density": "nonlinear"},
+        {"density": "flow"},
+        {"solver": "gradient"},
+        {"solver": "gradient", "density": "nonlinear"},
+    ],
+    ids=lambda options: "-".join(options.values()),
+)
+def test_likelihoods_of_other_solvers_follow_from_the_saved_model(tmp_path, options, labelled):
+    drawn = simulate(n_variables=3, n_samples=400, n_regimes=3, mechanism="nonlinear", random_state=1)
+    known = {"regimes": drawn.regimes} if labelled else {}
+    est = LatentInterventionDAG(max_regimes=4, n_init=1, **options).fit(drawn.X, **known)
+    est.save(tmp_path / "model.safetensors")
+    result = LatentInterventionDAG.load(tmp_path / "model.safetensors").result_
+    joint = result.model.log_joint(result.preprocessor.forward(drawn.X.to_numpy()))
+    rows = joint[np.arange(len(joint)), est.regimes_] if labelled else np.logaddexp.reduce(joint, axis=1)
+    assert est.result_.evidence_terms["log_likelihood"] == pytest.approx(float(rows.sum()), abs=1e-3)
+
+
 def without_clock(value):
     """JSON without the readings of the clock."""
     if isinstance(value, dict):

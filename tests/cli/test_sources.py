@@ -82,3 +82,17 @@ def test_a_variable_that_no_option_reads_is_warned_of(fitted, monkeypatch):
     found, err = fitted()
     assert found["max_regimes"] == 16
     assert "did you mean 'LATENTDO_MAX_REGIMES'?" in err
+
+
+def test_every_command_reads_a_file(run, tmp_path):
+    from latentdo.cli import app
+
+    without = [name for name in app if not name.startswith("-") and "--config" not in run(name, "--help")[1]]
+    assert without == ["completion"]
+    file = tmp_path / "c.toml"
+    file.write_text(f"[simulate]\nout = {json.dumps(str(tmp_path / 's'))}\nn_variables = 3\nn_samples = 90\n")
+    code, _, err = run("simulate", "--config", file)
+    assert code == 0, err
+    about = json.loads((tmp_path / "s" / "simulation.json").read_text())
+    assert about["arguments"]["n_variables"] == 3
+    assert "config" not in about["arguments"]

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_table, say
-from latentdo.cli.options import Flag
+from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results, find_regime
 
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
@@ -27,6 +27,7 @@ def effect(
     regime: str | None = None,
     level: float = 0.9,
     json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
 ) -> None:
     """Say what changing one variable does to the others, in the units of the table.
 

@@ -6,12 +6,19 @@ from pathlib import Path
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_table, say
-from latentdo.cli.options import Flag
+from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results, compare_folders
 
 
 @app.command
-def evaluate(results: Path, /, *, truth: Path, json: Flag = False) -> None:
+def evaluate(
+    results: Path,
+    /,
+    *,
+    truth: Path,
+    json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
+) -> None:
     """Compare a folder of results with the truth.
 
     Parameters

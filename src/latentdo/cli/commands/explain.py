@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_table, say
-from latentdo.cli.options import Flag, ReadOptions
+from latentdo.cli.options import ConfigFile, Flag, ReadOptions
 from latentdo.cli.tables import check_results, find_regime
 
 Rows = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
@@ -24,6 +24,7 @@ def explain(
     rows: Rows,
     against: str | None = None,
     json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
     read: ReadOptions = ReadOptions(),  # noqa: B008
 ) -> None:
     """Say why rows belong to their regimes, variable by variable, the weightiest first.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
-from latentdo.cli.options import Flag
+from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results
 
 
@@ -20,6 +20,7 @@ def export(
     consensus: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
 ) -> None:
     """Write the graph for another program, or the result into a file of cells.
 

@@ -6,13 +6,19 @@ from pathlib import Path
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
-from latentdo.cli.options import Flag
+from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results
 
 
 @app.command
 def report(
-    results: Path, /, *, data: Path | None = None, out: Path | None = None, json: Flag = False
+    results: Path,
+    /,
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    json: Flag = False,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
 ) -> None:
     """Write report.html again from a saved result, for example after an upgrade.
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from latentdo.cli.application import app
+from latentdo.cli.options import ConfigFile
 
 
 @app.command(name="app")
-def serve(*, port: int = 8501, browser: bool = True) -> None:
+def serve(
+    *,
+    port: int = 8501,
+    browser: bool = True,
+    config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
+) -> None:
     """Open the app in a browser: choose a table, run, look at the report, download everything.
 
     It serves this computer only and sends nothing anywhere. Ctrl-C ends it.

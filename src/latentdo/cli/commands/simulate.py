@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from latentdo.cli.application import app, program_version
 from latentdo.cli.console import print_json, say
-from latentdo.cli.options import Flag
+from latentdo.cli.options import ConfigFile, Flag
 
 
 @app.command
@@ -29,6 +29,7 @@ def simulate(
     observational: bool = True,
     overwrite: Flag = False,
     json: Flag = False,
+    config: ConfigFile = None,  # read by latentdo.cli.sources
 ) -> None:
     """Write a table with known truth: data.csv, adjacency.csv, targets.csv, regimes.csv and simulation.json.
 
@@ -67,7 +68,9 @@ def simulate(
     json
         Print what was written as JSON on standard output.
     """
-    settings: dict[str, Any] = {k: v for k, v in locals().items() if k not in ("out", "overwrite", "json")}
+    settings: dict[str, Any] = {
+        k: v for k, v in locals().items() if k not in ("out", "overwrite", "json", "config")
+    }
     import pandas as pd
 
     from latentdo.outputs import fresh_folder, json_text

@@ -99,7 +99,10 @@ def semi_supervised(folder: Path | None = None) -> Figure | None:
     for ax, label in ((left, "Hamming distance"), (right, "ARI of rows without label")):
         ax.set_xlabel("share of rows with labels")
         ax.set_ylabel(label)
-        ax.set_ylim(bottom=0)
+    left.set_ylim(
+        -0.2, max(2.0, 1.1 * frame["hamming"].max())
+    )  # room, so that a curve at zero is seen to be there
+    right.set_ylim(0, 1.05)
     left.legend(fontsize=8, frameon=False)
     return figure
 

@@ -174,7 +174,8 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
             ("auto", "linear", "nonlinear", "flow"),
             key="density",
             disabled=disabled,
-            help="linear is fast and needs few rows; nonlinear and flow are networks: slower, and they need more rows.",
+            help="auto: linear, unless the rows show curves. linear is fast and needs few rows; nonlinear and flow are "
+            "networks: slower, and they need more rows.",
         )
         arguments["intervention"] = middle.selectbox(
             "Kind of interventions",

@@ -101,9 +101,11 @@ def fit_table(
 
 
 def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
-    """Most entries that the linear search sends: one a start, one from the labels if there are any, and the end."""
-    linear = arguments.get("density", "auto") in ("auto", "linear")
-    if not linear or arguments.get("solver", "auto") not in ("auto", "search"):
+    """Most entries that the linear search sends: one a start, one from the labels if there are any, and the end.
+
+    Unknown where networks are fitted, or may be.
+    """
+    if arguments.get("density", "auto") != "linear" or arguments.get("solver", "auto") not in ("auto", "search"):
         return None
     return int(arguments.get("n_init", 4)) + ("regimes" in rows) + 1
 

@@ -38,7 +38,7 @@ class EstimatorOptions:
     ----------
     density
         Shape of the effects: linear; nonlinear, small networks with Gaussian noise; flow, noise of any shape as well.
-        Default: auto, which is linear.
+        Default: auto, linear unless there are signs of curves and networks then explain the rows better.
     intervention
         perfect: an intervened variable ignores its causes; imperfect: it may still use them. Default: auto, the score
         decides for every target.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.result import FitResult
+from latentdo.solvers.density import solve as solve_by_density
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.constraints import Constraints, Edge
 from latentdo.solvers.search.partitions import Part, solve_in_parts
@@ -56,7 +57,7 @@ class Request:
 
     @property
     def chosen_density(self) -> str:
-        """The family that "auto" stands for in this version: linear."""
+        """The family to fit where it cannot be left open: "auto" then stands for linear mechanisms."""
         return "linear" if self.density == "auto" else self.density
 
     @property
@@ -72,6 +73,8 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request)
+    if request.density == "auto":
+        return solve_by_density(dataset, configuration, progress)
     if request.chosen_density == "linear":
         return solve_by_search(dataset, configuration, progress)
     return solve_nonlinear(dataset, configuration, request.chosen_density, progress)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from latentdo.model.relu_mixture import Noise
 from latentdo.model.relu_network import hidden
+from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import State, fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
-from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
@@ -27,6 +28,9 @@ FLEXIBLE = 3
 PROBE_ROWS = 1500
 """Rows of a component on which births are looked for."""
 
+BIRTH = 0.01
+"""Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit."""
+
 MAX_TRIES = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
 
@@ -35,6 +39,12 @@ def _left_over(inputs: Array, y: Array) -> float:
     """Variance of ``y`` that no linear function of the inputs explains."""
     design = np.column_stack([np.ones(y.size), inputs])
     return float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
+
+
+def conflicts(problem: Problem, state: State) -> int:
+    """Coincidences that a state needs, see :meth:`Changes.conflicts`."""
+    changes = Changes.between(problem.z, state.responsibilities)
+    return changes.conflicts(state.targets, state.adjacency)
 
 
 class Moves:
@@ -139,9 +149,9 @@ class Moves:
 
     def retarget(self, state: State) -> State:
         """Drop targets that do not pay and add those that would, as long as the evidence rises."""
-        fixed = self.problem.fixed(state.n_components)
+        fixed = Changes.between(self.problem.z, state.responsibilities).known(self.problem)
         gains = self.target_gains(state)
-        wanted = np.where(fixed == FREE, gains > 0.0, state.targets == 1).astype(np.int8)
+        wanted = np.where(fixed == FREE, gains > 0.0, fixed == TARGET).astype(np.int8)
         # The reference mechanism is what most rows share. If most want their own, it is the network that is bad.
         weights = state.responsibilities.sum(axis=0) / self.problem.n_rows
         crowded = (weights @ wanted > 0.5) & (weights @ wanted > weights @ state.targets)
@@ -349,6 +359,14 @@ class Moves:
         left = _left_over(x[leaving], y[leaving])
         return left < 0.5 * spread and (not self.problem.imperfect or left < 10.0 * usual)
 
+    def _is_stranger(self, state: State, trial: State) -> bool:
+        """Whether the trial needs more coincidences than the state before.
+
+        Rows on which a network is off come from one corner of the parents' space: as a regime of their own they would
+        move the parents, which no intervention on their effect does.
+        """
+        return conflicts(self.problem, trial) > conflicts(self.problem, state)
+
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         problem = self.problem
@@ -373,7 +391,7 @@ class Moves:
             trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
             if trial.n_components > problem.max_regimes:
                 trial = self.merge(trial)
-            to_beat = 1.0 if state.targets[k, j] else 1.0 + noises[j][1]
-            if trial.evidence > state.evidence + to_beat:
+            to_beat = BIRTH * problem.n_rows + (0.0 if state.targets[k, j] else noises[j][1])
+            if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
                 return trial
         return state

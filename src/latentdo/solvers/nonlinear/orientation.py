@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
+from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import State, refine
 from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.parents import Family, eliminate
@@ -15,7 +16,7 @@ from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.search.constraints import Constraints
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.families import EXACT_LIMIT
-from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 
 MAX_EDGES = 6
@@ -69,8 +70,7 @@ def reverse(
     inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
     # Regimes as they are now, as if they were labels: rows of one regime are targets together or not at all.
     k = state.n_components
-    known = np.full((k, problem.n_variables), FREE, dtype=np.int8)
-    known[: problem.n_labelled] = problem.known
+    known = Changes.between(problem.z, state.responsibilities).known(problem)
     labelled = replace(problem, labels=state.responsibilities.argmax(axis=1), known=known)
     targets = state.targets.copy()
     mechanisms = {v: state.mechanism(v) for v in range(problem.n_variables)}
@@ -87,7 +87,7 @@ def reverse(
         )
         if hit @ state.responsibilities.sum(axis=0) > 0.5 * problem.n_rows and not inputs[v]:
             hit = ~hit
-        targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v])
+        targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v] == TARGET)
         families[v] = eliminate(
             problem,
             v,

@@ -16,10 +16,11 @@ from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import ReluMixture
 from latentdo.result import FitResult, Status
+from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
-from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
+from latentdo.solvers.nonlinear.lattice import Array, RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.mechanism import fit_noise
-from latentdo.solvers.nonlinear.moves import Moves
+from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
@@ -36,6 +37,12 @@ NOISE_COMPONENTS: Mapping[str, int] = {"nonlinear": 1, "flow": 3}
 ANCESTOR_DRAWS = 200
 """Graphs drawn to see who is whose ancestor."""
 
+PASSES = 2
+"""Further looks for the order, each with the regimes that the last one led to."""
+
+MISFIT = 0.25
+"""Nats a row by which evidence may be wrong because noise is not what the networks assume."""
+
 SEARCH_ROWS = 12_000
 """Structure is searched on at most so many rows and refined on all."""
 
@@ -43,7 +50,7 @@ SEARCH_ROWS = 12_000
 def solve(
     dataset: Dataset, configuration: SearchConfiguration, density: str, progress: Progress | None = None
 ) -> FitResult:
-    """Fit networks by structural search.
+    """Fit networks by structural search; with density "auto" the evidence decides whether noise is Gaussian.
 
     Known regimes and targets are held fixed, unknown ones are found. An interrupt (Ctrl-C) returns the best state so
     far with status "interrupted"; before the first state it is passed on.
@@ -100,8 +107,41 @@ class _Search:
     def find(self) -> None:
         """From nothing to the best state."""
         problem = self.problem
-        rough = rough_graph(problem, seed=self.configuration.random_state)
-        self.rough = rough
+        if problem.all_labelled and problem.n_labelled > 1:
+            changes = Changes.between(problem.z, np.eye(problem.n_labelled)[problem.labels])
+            problem = self.problem = replace(problem, known=changes.known(problem))
+            state = self.start(problem, changes)
+        else:
+            state = self.start(problem)
+        moves = Moves(problem, self.n_components)
+        for _ in range(PASSES):
+            if problem.all_labelled or state.n_components == 1:
+                break
+            better = self.again(state)
+            if better is state:
+                break
+            state = better
+        state = self.prune(state)
+        self.best = state
+        self.journal.note("parents", state)
+        state = self.turn(moves.improve(state))
+        self.best = state
+        self.journal.note("final", state)
+        if problem.n_labelled == 0 and state.n_components > 1:
+            self.best = self.doubt(state)
+
+    def start(
+        self, problem: Problem, changes: Changes | None = None, responsibilities: Array | None = None
+    ) -> State:
+        """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
+
+        With ``responsibilities`` regimes are not looked for: the problem's labels stand for them.
+        """
+        lateness = None
+        if changes is not None:
+            lateness = changes.lateness
+            problem = replace(problem, constraints=problem.constraints.without(changes.impossible))
+        rough = rough_graph(problem, seed=self.configuration.random_state, lateness=lateness)
         inputs = predecessors(rough, problem)
         found = [
             find_minority(
@@ -111,30 +151,44 @@ class _Search:
         ]
         start = {j: mechanism for j, (_, mechanism) in enumerate(found)}
         if problem.max_regimes == 1:
-            responsibilities = np.ones((problem.n_rows, 1))
+            first = np.ones((problem.n_rows, 1))
             targets = np.zeros((1, problem.n_variables), dtype=np.int8)
         else:
-            minority = np.column_stack([second for second, _ in found])
-            responsibilities, targets = first_regimes(problem, minority)
+            first, targets = first_regimes(problem, np.column_stack([second for second, _ in found]))
         state = refine(
-            problem, responsibilities, targets, _matrix(inputs), start,
-            n_components=self.n_components, iterations=12,
+            self.problem, first if responsibilities is None else responsibilities, targets, _matrix(inputs),
+            start, n_components=self.n_components, iterations=12,
         )  # fmt: skip
-        self.best = state
+        before = self.best
+        if before is None:
+            self.best, self.rough = state, rough
         self.journal.note("regimes", state)
-        moves = Moves(problem, self.n_components)
         # Births wait until the networks fit well: a bad fit looks like a hidden regime.
-        state = moves.improve(state, births=False)
-        self.best = state
+        state = Moves(self.problem, self.n_components).improve(state, births=False)
         self.journal.note("moves", state)
-        state = self.prune(state)
-        self.best = state
-        self.journal.note("parents", state)
-        state = self.turn(moves.improve(state))
-        self.best = state
-        self.journal.note("final", state)
-        if problem.n_labelled == 0 and state.n_components > 1:
-            self.best = self.doubt(state)
+        if before is not None and not self._is_better(state, before):
+            return before
+        self.best, self.rough = state, rough
+        return state
+
+    def _is_better(self, state: State, before: State) -> bool:
+        """Whether a state needs fewer coincidences than the one before, or no more and has more evidence.
+
+        Evidence alone is no judge between orders: where noise is not what the networks assume it may prefer a wrong
+        one. Large differences count all the same.
+        """
+        gain = state.evidence - before.evidence
+        now, then = conflicts(self.problem, state), conflicts(self.problem, before)
+        if now == then:
+            return gain > 1.0
+        return now < then and gain > -MISFIT * self.problem.n_rows
+
+    def again(self, state: State) -> State:
+        """Look for the order once more, now that regimes are known well enough to serve as labels."""
+        changes = Changes.between(self.problem.z, state.responsibilities)
+        labels = state.responsibilities.argmax(axis=1)
+        labelled = replace(self.problem, labels=labels, known=changes.known(self.problem))
+        return self.start(labelled, changes, state.responsibilities)
 
     def prune(self, state: State) -> State:
         """Keep the inputs that are parents, and settle the rows again."""
@@ -155,12 +209,16 @@ class _Search:
         )
 
     def turn(self, state: State) -> State:
-        """Try the edges that the rough scores are least sure of the other way round."""
+        """Try edges that regimes object to, and those that the rough scores are least sure of, the other way round."""
         assert self.rough is not None
-        for i, j in doubtful_edges(self.rough, state.adjacency):
+        changes = Changes.between(self.problem.z, state.responsibilities)
+        objections = np.argwhere(changes.impossible & (state.adjacency == 1))
+        edges = [(int(i), int(j)) for i, j in objections]
+        edges += [edge for edge in doubtful_edges(self.rough, state.adjacency) if edge not in edges]
+        for i, j in edges:
             if state.adjacency[i, j]:
                 turned = reverse(self.problem, state, self.rough, i, j, self.n_components, self.rng)
-                if turned is not None and turned.state.evidence > state.evidence + 1.0:
+                if turned is not None and self._is_better(turned.state, state):
                     state = turned.state
                     self.families[i], self.families[j] = turned.cause, turned.effect
         return state
@@ -182,10 +240,10 @@ class _Search:
             flexible += max(gain, 0.0)
         # Both sides may use flexible noise, or the comparison would be about noise.
         found = state.evidence + sum(gain for _, gain in Moves(problem, self.n_components).flexible(state))
-        hidden = found > flexible + SCEPTICISM * np.log(problem.n_rows)
+        hidden = bool(found > flexible + SCEPTICISM * np.log(problem.n_rows))
         self.comparison = (
-            {"model": "hidden interventions", "evidence": found, "chosen": hidden},
-            {"model": "one regime, flexible noise", "evidence": flexible, "chosen": not hidden},
+            {"model": "hidden interventions", "evidence": float(found), "chosen": hidden},
+            {"model": "one regime, flexible noise", "evidence": float(flexible), "chosen": not hidden},
         )
         if hidden:
             return state
@@ -243,11 +301,17 @@ def _result(
 ) -> FitResult:
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     start = {j: state.mechanism(j) for j in range(problem.n_variables)}
-    model: ReluMixture = fit_model(
-        problem, responsibilities, targets, state.adjacency, start,
-        n_components=NOISE_COMPONENTS[density], own_components=NOISE_COMPONENTS[density], iterations=1,
-    )  # fmt: skip
-    final = settle(problem, model)
+    finals = {}
+    for name in NOISE_COMPONENTS if density == "auto" else (density,):
+        components = NOISE_COMPONENTS[name]
+        candidate: ReluMixture = fit_model(
+            problem, responsibilities, targets, state.adjacency, start,
+            n_components=components, own_components=components, iterations=1,
+        )  # fmt: skip
+        finals[name] = settle(problem, candidate)
+    density = max(finals, key=lambda name: finals[name].evidence)
+    final = finals[density]
+    model = final.model
     gains = Moves(problem, run.n_components).target_gains(final)
     known = problem.fixed(len(targets)) >= 0
     target_probabilities = np.where(known, targets, np.asarray(expit(gains)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,10 @@ class Constraints:
     allowed: NDArray[np.bool_]
     required: NDArray[np.bool_]
     max_parents: int
+
+    def without(self, impossible: NDArray[np.bool_]) -> Constraints:
+        """The same, less edges that were found impossible and are not required."""
+        return replace(self, allowed=self.allowed & (~impossible | self.required))
 
     @classmethod
     def build(

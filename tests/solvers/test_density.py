@@ -1,0 +1,63 @@
+"""The family of densities that "auto" chooses."""
+
+import numpy as np
+import pytest
+
+from latentdo import LatentInterventionDAG, simulate
+from latentdo.data import Dataset
+from latentdo.solvers import density
+from latentdo.solvers.search.solve import SearchConfiguration, solve
+
+
+def table(mechanism, seed=0):
+    return simulate(4, 1.0, mechanism, "stochastic", 2500, "paper", random_state=seed)
+
+
+def curved(n=3000, seed=0):
+    """A quarter of the rows hit in the effect of a bent curve."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    hit = np.arange(n) < n // 4
+    y = np.where(hit, 6.0, np.abs(x)) + 0.1 * rng.normal(size=n)
+    return np.column_stack([x, y, rng.normal(size=n)])
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_straight_mechanisms_show_no_curves(seed):
+    dataset = Dataset.from_table(table("linear", seed).X)
+    how = SearchConfiguration()
+    assert not density.is_curved(dataset, how, solve(dataset, how))
+
+
+def test_auto_is_the_linear_fit_on_linear_data():
+    data = table("linear")
+    auto = LatentInterventionDAG().fit(data.X)
+    linear = LatentInterventionDAG(density="linear").fit(data.X)
+    assert auto.result_.density == "linear"
+    assert auto.result_.evidence == linear.result_.evidence
+
+
+def test_auto_takes_networks_where_they_explain_more_and_says_so():
+    model = LatentInterventionDAG().fit(curved())
+    assert model.result_.density in ("nonlinear", "flow")
+    assert model.adjacency_.to_numpy().tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    entries = {entry["model"]: entry for entry in model.result_.comparison}
+    assert entries["linear mechanisms"]["evidence"] < model.result_.evidence
+    assert entries[f"{model.result_.density} mechanisms"]["chosen"]
+    assert not entries["linear mechanisms"]["chosen"]
+
+
+def test_wide_tables_get_a_warning_instead_of_networks(monkeypatch):
+    monkeypatch.setattr(density, "WIDEST", 2)
+    result = density.solve(Dataset.from_table(curved()), SearchConfiguration())
+    assert result.density == "linear"
+    assert "density='nonlinear'" in result.warnings[-1]
+
+
+def test_an_interrupt_of_the_second_search_keeps_the_first(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(density, "search_networks", interrupted)
+    result = density.solve(Dataset.from_table(curved()), SearchConfiguration())
+    assert (result.status, result.density) == ("interrupted", "linear")

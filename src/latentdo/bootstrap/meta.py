@@ -277,7 +277,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Fit the resamples that are missing, keeping each as soon as it is there."""
         first = len(self.resamples_) + len(self.failures_)
-        template = clone(base).set_params(checkpoint=None)  # that of the fit to all rows
+        # The checkpoint is that of the fit to all rows; its family of densities holds for the resamples too.
+        template = clone(base).set_params(checkpoint=None, density=self.estimator_.result_.density)
         if self.n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         job = delayed(fit_resample)

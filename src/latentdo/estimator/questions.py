@@ -239,7 +239,7 @@ class Questions:
         for name, value in (("n_repeats", n_repeats), ("max_rows", max_rows)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
-        template = clone(self).set_params(verbose=False, checkpoint=None)
+        template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         return diagnose_fit(

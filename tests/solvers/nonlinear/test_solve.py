@@ -152,7 +152,10 @@ def test_the_same_seed_gives_the_same_fit(data, latent):
 
 def test_the_order_of_the_history(latent):
     steps = [entry["step"] for entry in latent.result_.history]
-    assert steps == ["regimes", "moves", "parents", "final"]
+    first, last = steps[:-2], steps[-2:]
+    assert first[:2] == ["regimes", "moves"]
+    assert first in (["regimes", "moves"] * passes for passes in range(1, 2 + module.PASSES))
+    assert last == ["parents", "final"]
     evidence = [entry["evidence"] for entry in latent.result_.history]
     assert evidence[1] >= evidence[0]
     assert evidence[3] >= evidence[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -50,11 +51,13 @@ def solve(name: str, problem: Problem, *, seconds: float = 180.0) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         question, reply = Path(folder) / "problem.npz", Path(folder) / "answer.json"
         problem.showing(method.given).save(question)
+        path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
         command = [python, "-m", "experiments.baselines.worker", method.adapter, question, reply]
         try:
             done = subprocess.run(
                 [*command, str(seconds), *method.packages],
-                cwd=ROOT,
+                cwd=folder,  # some peers leave checkpoints where they stand
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
                 timeout=PATIENCE * seconds,
                 capture_output=True,
                 text=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments import runner, scatter, store, summaries
-from experiments.baselines.registry import METHODS
+from experiments.baselines.registry import METHODS, SLOW
 from experiments.cytometry import GRAPHS
 from experiments.duels import Duel, duels, opponent
 from experiments.figures import FIGURES
@@ -139,7 +139,8 @@ def absent(folder: Path | None = None) -> list[str]:
     for name, method in METHODS.items():
         cells = peers[peers["method"] == name]
         if cells.empty:
-            out.append(f"{method.title}: not run.")
+            why = f" (many minutes of one core a table; `--methods {name}`)" if name in SLOW else ""
+            out.append(f"{method.title}: installed, not run{why}.")
         elif not (cells["status"] == "ok").any():
             out.append(
                 f"{method.title}: no answer in {len(cells)} cells ({cells['message'].mode().iloc[0]})."

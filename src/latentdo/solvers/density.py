@@ -38,6 +38,12 @@ tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more."
 WIDEST = 40
 """Variables above which networks are not searched unasked: it would take many minutes."""
 
+NOT_FITTED = (
+    f"Some mechanisms look curved, and were fitted as straight lines: with more than {WIDEST} variables networks are "
+    "slow. Set density='nonlinear' to fit them all the same."
+)
+"""What is said then."""
+
 
 def solve(
     dataset: Dataset, configuration: SearchConfiguration, progress: Progress | None = None
@@ -47,15 +53,13 @@ def solve(
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
     linear = search_linear(dataset, configuration, progress)
-    if linear.status == "interrupted" or not is_curved(dataset, configuration, linear):
+    if linear.status == "interrupted":
         return linear
-    if dataset.n_variables > WIDEST:
-        note = (
-            f"Some mechanisms look curved, and were fitted as straight lines: more than {WIDEST} variables "
-            "networks are slow. Set density='nonlinear' to fit them all the same."
-        )
-        return replace(linear, warnings=(*linear.warnings, note))
     try:
+        if not is_curved(dataset, configuration, linear):
+            return linear
+        if dataset.n_variables > WIDEST:
+            return replace(linear, warnings=(*linear.warnings, NOT_FITTED))
         networks = search_networks(dataset, configuration, "auto", progress)
     except KeyboardInterrupt:
         return replace(linear, status="interrupted", message="interrupted: networks were not fitted")

@@ -53,7 +53,7 @@ def test_no_hidden_interventions_where_there_are_none(kind, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_planted_interventions_are_found(seed):
     data = simulate(n_variables=4, edges_per_node=1, n_samples=1000, random_state=400 + seed)
-    est = LatentInterventionDAG(n_init=2).fit(data.X)
+    est = LatentInterventionDAG(density="linear", n_init=2).fit(data.X)
     assert adjusted_rand_index(data.regimes, est.regimes_) > 0.9
     chosen = [entry["model"] for entry in est.result_.comparison if entry["chosen"]]
     assert chosen == ["hidden interventions"]

@@ -105,7 +105,10 @@ def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
 
     Unknown where networks are fitted, or may be.
     """
-    if arguments.get("density", "auto") != "linear" or arguments.get("solver", "auto") not in ("auto", "search"):
+    if arguments.get("density", "auto") != "linear" or arguments.get("solver", "auto") not in (
+        "auto",
+        "search",
+    ):
         return None
     return int(arguments.get("n_init", 4)) + ("regimes" in rows) + 1
 

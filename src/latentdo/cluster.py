@@ -51,13 +51,14 @@ def compute_on(address: str | None) -> Iterator[None]:
             "A Dask cluster needs Dask, which is not installed: pip install 'latentdo[dask]'"
         ) from error
     try:
-        client = distributed.Client(address, timeout=PATIENCE)
+        # Not the default of the process: a connection that fails would leave everything that uses Dask without one.
+        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address!r}; start one with `dask scheduler`, and give the address that it "
             "prints, such as tcp://10.0.0.1:8786."
         ) from error
-    with client:
+    with client, client.as_current():
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
@@ -65,5 +66,5 @@ def compute_on(address: str | None) -> Iterator[None]:
                 f"The Dask scheduler at {address!r} has no workers; start some with "
                 f"`dask worker {address} --nthreads 1`."
             ) from error
-        with joblib.parallel_config(backend="dask", n_jobs=-1):
+        with joblib.parallel_config(backend="dask", client=client, n_jobs=-1):
             yield

@@ -50,15 +50,17 @@ def compute_on(address: str | None) -> Iterator[None]:
         raise ImportError(
             "A Dask cluster needs Dask, which is not installed: pip install 'latentdo[dask]'"
         ) from error
+    config = importlib.import_module("dask").config
+    scheduler = config.get("scheduler", None)
     try:
-        # Not the default of the process: a connection that fails would leave everything that uses Dask without one.
-        client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        client = distributed.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:
+        config.set(scheduler=scheduler)  # a client that fails to connect leaves itself as everybody's default
         raise ConnectionError(
             f"No Dask scheduler answers at {address!r}; start one with `dask scheduler`, and give the address that it "
             "prints, such as tcp://10.0.0.1:8786."
         ) from error
-    with client, client.as_current():
+    with client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
@@ -66,5 +68,5 @@ def compute_on(address: str | None) -> Iterator[None]:
                 f"The Dask scheduler at {address!r} has no workers; start some with "
                 f"`dask worker {address} --nthreads 1`."
             ) from error
-        with joblib.parallel_config(backend="dask", client=client, n_jobs=-1):
+        with joblib.parallel_config(backend="dask", n_jobs=-1):
             yield

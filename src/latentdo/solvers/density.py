@@ -1,8 +1,8 @@
 """Which family of densities: linear, unless networks explain the rows better.
 
 Linear mechanisms are fitted in any case, in seconds. A screen then looks for curves on a sample of the rows. If there
-are none, that is all. Otherwise networks are searched too, and the evidence decides; it also decides whether their
-noise is Gaussian.
+are none, that is all. Otherwise networks are searched too, and evidence and sparsity decide; evidence also decides
+whether their noise is Gaussian.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from latentdo.result import FitResult
 from latentdo.solvers.nonlinear.lattice import bend
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR
+from latentdo.solvers.nonlinear.solve import MISFIT
 from latentdo.solvers.nonlinear.solve import solve as search_networks
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
@@ -34,6 +35,9 @@ FEWEST_ROWS = 500
 BENT = 0.7
 """Nats a row that a curve of one variable gains over a straight line where the linear fit cannot be trusted. On linear
 tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more."""
+
+CROWDED = 1.5
+"""Targets a regime above which the linear fit is doubted."""
 
 WIDEST = 40
 """Variables above which networks are not searched unasked: it would take many minutes."""
@@ -63,9 +67,14 @@ def solve(
         networks = search_networks(dataset, configuration, "auto", progress)
     except KeyboardInterrupt:
         return replace(linear, status="interrupted", message="interrupted: networks were not fitted")
-    best = max(linear, networks, key=lambda result: result.evidence)
+    best = networks if _is_better(networks, linear, dataset.n_rows) else linear
     chosen: tuple[Mapping[str, Any], ...] = tuple(
-        {"model": f"{result.density} mechanisms", "evidence": result.evidence, "chosen": result is best}
+        {
+            "model": f"{result.density} mechanisms",
+            "evidence": result.evidence,
+            "targets": int(result.model.topology.targets.sum()),
+            "chosen": result is best,
+        }
         for result in (linear, networks)
     )
     return replace(
@@ -76,12 +85,23 @@ def solve(
     )
 
 
+def _is_better(networks: FitResult, linear: FitResult, n_rows: int) -> bool:
+    """Whether networks have more evidence, or about as much with fewer targets.
+
+    Straight lines can follow a curve piece by piece, with a regime for every piece; that is cheaper than the parameters
+    of a network, and needs interventions that never were.
+    """
+    gain = networks.evidence - linear.evidence
+    needed, needed_by_lines = (r.model.topology.targets.sum() for r in (networks, linear))
+    return bool(gain > 0.0 or (needed < needed_by_lines and gain > -MISFIT * n_rows))
+
+
 def is_curved(dataset: Dataset, configuration: SearchConfiguration, linear: FitResult) -> bool:
     """Whether straight lines leave something unexplained that curves would explain.
 
-    Either some pair of variables is so clearly bent that the linear fit may have taken the branches for regimes; or a
-    network of its parents explains a variable better than its linear mechanism, in the rows that are likeliest in a
-    regime that does not target it.
+    Either some pair of variables is so clearly bent that the linear fit may have taken the branches for regimes; or its
+    regimes have suspiciously many targets, as pieces of curves have; or a network of its parents explains a variable
+    better than its linear mechanism, in the rows that are likeliest in a regime that does not target it.
     """
     if dataset.n_rows < FEWEST_ROWS:
         return False
@@ -89,6 +109,8 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, linear: FitR
         return True
     rng = np.random.default_rng(configuration.random_state)
     topology = linear.model.topology
+    if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
+        return True
     regimes = linear.responsibilities.argmax(axis=1)
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])

@@ -45,7 +45,7 @@ def demo(
         say(
             f"{n} cells, {d} proteins and lipids, nine experimental conditions. The fit sees only the numbers.\n"
         )
-    # "auto" would fit networks too, for a minute, and come to the same choice.
+    # Linear, to be quick: "auto" would fit networks too, which are no closer to the literature (docs/results.md).
     options = {"transform": "log", "density": "linear", **model.given()}
     result = fit_table(data.X, options, {}, silent=json).result_
     folder = write_outputs(result, out, overwrite, X=data.X)

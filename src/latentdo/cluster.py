@@ -53,6 +53,8 @@ def compute_on(address: str | None) -> Iterator[None]:
     config = importlib.import_module("dask").config
     scheduler = config.get("scheduler", None)
     try:
+        if "://" in address:  # an unknown scheme would stop the client's threads half way
+            importlib.import_module("distributed.comm.registry").get_backend(address.partition("://")[0])
         client = distributed.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:
         config.set(scheduler=scheduler)  # a client that fails to connect leaves itself as everybody's default

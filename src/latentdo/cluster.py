@@ -8,6 +8,7 @@ wrong if there is none.
 from __future__ import annotations
 
 import importlib
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,21 @@ __all__ = ["compute_on"]
 
 PATIENCE = 10.0
 """Seconds to wait for the scheduler, and for its first worker."""
+
+
+def _knock(address: str) -> None:
+    """See whether anybody listens: a client that cannot connect leaves threads behind that disturb the next one.
+
+    Raises
+    ------
+    OSError, ValueError
+        If nobody does, or the address is none.
+    """
+    scheme, _, place = address.rpartition("://")
+    if scheme not in ("", "tcp", "tls"):
+        raise ValueError(f"unknown scheme {scheme!r}")
+    host, _, port = place.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
 
 
 @contextmanager
@@ -53,8 +69,7 @@ def compute_on(address: str | None) -> Iterator[None]:
     config = importlib.import_module("dask").config
     scheduler = config.get("scheduler", None)
     try:
-        if "://" in address:  # an unknown scheme would stop the client's threads half way
-            importlib.import_module("distributed.comm.registry").get_backend(address.partition("://")[0])
+        _knock(address)
         client = distributed.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:
         config.set(scheduler=scheduler)  # a client that fails to connect leaves itself as everybody's default

@@ -243,3 +243,10 @@ def test_a_single_column():
     est = LatentInterventionDAG(density="nonlinear").fit(np.random.default_rng(0).standard_normal((300, 1)))
     assert est.result_.n_regimes == 1
     assert np.isfinite(est.score_samples(np.zeros((1, 1)))).all()
+
+
+def test_no_target_is_certain_that_is_not_shown():
+    """Where networks misfit, many regimes would gain by targets that the search refuses."""
+    data = simulate(5, 1, "nonadditive", n_samples=2000, random_state=1301)
+    result = _fit(data, regimes=data.regimes, density="flow").result_
+    assert (result.target_probabilities[result.model.topology.targets == 0] <= 0.5).all()

@@ -24,6 +24,7 @@ from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
+from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.solve import SCEPTICISM, SearchConfiguration, make_problem
@@ -313,8 +314,12 @@ def _result(
     final = finals[density]
     model = final.model
     gains = Moves(problem, run.n_components).target_gains(final)
-    known = problem.fixed(len(targets)) >= 0
-    target_probabilities = np.where(known, targets, np.asarray(expit(gains)))
+    # What did not move is no target, whatever a misfit of its network would gain.
+    known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
+    probabilities = np.asarray(expit(gains))
+    # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
+    probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, 0.5))
+    target_probabilities = np.where(known, targets, probabilities)
     if problem.n_labelled == 0:
         target_probabilities[0] = 0.0
     edges = _edge_probabilities(run, state.adjacency)

@@ -288,4 +288,7 @@ def test_effects_of_networks_have_intervals_too():
     row = boot.effect("dose", on="answer", do=(0.0, 1.0)).loc["answer"]
     assert row["low"] <= row["high"]
     assert row["low"] - 0.1 < np.tanh(2.0) < row["high"] + 0.1
-    assert np.isnan(boot.estimator_.effect("dose", on="answer", do=(0.0, 1.0)).loc["answer", "low"])
+    assert row["interval"] == f"90 % over {len(boot.resamples_)} resamples"
+    single = boot.estimator_.effect("dose", on="answer", do=(0.0, 1.0))
+    assert single.loc["answer", "interval"] == "no interval: use bootstrap"
+    assert "low" not in single

@@ -146,10 +146,13 @@ def bent():
 
 
 def test_any_family_has_effects_but_only_the_linear_one_intervals(bent):
-    row = bent.effect("X1", on="X2", do=(0.0, 1.0)).iloc[0]
+    table = bent.effect("X1", on="X2", do=(0.0, 1.0))
+    row = table.iloc[0]
     assert row["change"] == pytest.approx(np.tanh(2.0), abs=1e-9)  # the noise is common to both worlds
-    assert np.isnan(row["low"])
-    assert np.isnan(row["high"])
+    assert row["interval"] == "no interval: use bootstrap"
+    assert not {"low", "high"} & set(table)
+    assert table.notna().all(axis=None)
+    assert "no interval: use bootstrap" in table.to_string()
     assert parameter_draws(bent.result_.model, 100, 0, 5) == []
     assert bent.effect("X1", on="X2", do=(0.0, 1.0), regime="drug")["change"].item() == 0.0
     shift = bent.effect("X1", shift=0.5, n=200_000)["change"].item()

@@ -10,13 +10,14 @@ sampling distribution of the parameters: for linear mechanisms
 :math:`\hat b_j \sim N(b_j, \sigma_j^2 M_j^{-1} / n_j)` and
 :math:`\hat\sigma_j^2 \sim \sigma_j^2 \, \mathrm{df} / \chi^2_\mathrm{df}`, with :math:`M_j` the second moments of
 intercept and parents over the :math:`n_j` rows that share the mechanism, which the model itself implies. Other families
-have no such formula here: their intervals are missing, not made up.
+have no such formula here: their tables say so and have no interval, rather than one that is made up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,10 @@ from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.result import FitResult
 
-__all__ = ["explain_rows", "parameter_draws", "total_effects", "usual_shift"]
+__all__ = ["NO_INTERVAL", "explain_rows", "parameter_draws", "total_effects", "usual_shift"]
+
+NO_INTERVAL: Final = "no interval: use bootstrap"
+"""What a table of effects says in place of an interval."""
 
 _PARAMETER_DRAWS = 200
 _ROWS_A_DRAW = 500
@@ -75,12 +79,13 @@ def total_effects(
     seed : int
         Seed of the noise.
     n_draws : int
-        Draws of the parameters for the intervals; without any, the intervals are missing.
+        Draws of the parameters for the intervals; without any, there are none.
 
     Returns
     -------
     DataFrame
-        Indexed by variable: ``before``, ``after``, ``change``, ``low``, ``high`` and ``path_probability``.
+        Indexed by variable: ``before``, ``after``, ``change``, ``low``, ``high``, ``interval`` (what the two hold for)
+        and ``path_probability``. Without an interval, ``low`` and ``high`` are left out, and ``interval`` says so.
     """
     at = [result.columns.index(name) for name in on]
     i = result.columns.index(cause)
@@ -112,29 +117,24 @@ def total_effects(
     before, after = compare(result.model, n)
     change = after - before
     draws = parameter_draws(result.model, len(result.responsibilities), seed, n_draws)
-    low, high = np.full_like(change, np.nan), np.full_like(change, np.nan)
+    apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))
+    change[apart] = 0.0
+    table = pd.DataFrame(
+        {"before": before, "after": np.where(apart, before, after), "change": change},
+        index=pd.Index(on, name="effect"),
+    )
     if draws:
         sampled = [compare(model, _ROWS_A_DRAW) for model in draws]
         around = np.array([world[1] - world[0] for world in sampled])
         tails = np.quantile(around, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
         # The few rows of a draw have an error of their own, the same in all draws because they share their noise.
         fewer = compare(result.model, _ROWS_A_DRAW)
-        low, high = tails - (fewer[1] - fewer[0]) + change
-    apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))
-    for values in (change, low, high):
-        values[apart] = 0.0
-    table = pd.DataFrame(
-        {
-            "before": before,
-            "after": np.where(apart, before, after),
-            "change": change,
-            "low": low,
-            "high": high,
-        },
-        index=pd.Index(on, name="effect"),
-    )
+        low, high = np.where(apart, 0.0, tails - (fewer[1] - fewer[0]) + change)
+        table = table.assign(low=low, high=high)
     probability = np.where(np.array(at) == i, 1.0, result.ancestor_probabilities[i, at])
-    return table.assign(path_probability=probability)
+    return table.assign(
+        interval=f"{100 * level:g} % given the graph" if draws else NO_INTERVAL, path_probability=probability
+    )
 
 
 def usual_shift(result: FitResult, cause: str, regime: int, seed: int) -> float:

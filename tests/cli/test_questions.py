@@ -30,6 +30,17 @@ def test_a_bootstrap_gives_the_intervals_of_its_resamples(run, small, tmp_path):
     assert "over 2 resamples" in out
 
 
+def test_where_there_is_no_interval_the_table_says_what_to_do(run, small, tmp_path):
+    known = ("--density", "nonlinear", "--max-regimes", 1, "--n-init", 1)
+    assert run("fit", small, "--out", tmp_path / "r", *known)[0] == 0
+    code, out, err = run("effect", tmp_path / "r", "X1", "--shift", 1)
+    assert code == 0, err
+    assert "no interval: use bootstrap" in out
+    assert "nan" not in out.lower()
+    code, out, _ = run("effect", tmp_path / "r", "X1", "--shift", 1, "--json")
+    assert {row["interval"] for row in json.loads(out)["effects"]} == {"no interval: use bootstrap"}
+
+
 def test_reasons_row_by_row(run, results, small):
     code, out, err = run("explain", results, "--data", small, "--rows", 0, 250)
     assert code == 0, err

@@ -60,4 +60,8 @@ def resampled_effects(
         )
     low, high = np.quantile(changes, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     support = (np.array(changes) != 0.0).mean(axis=0)
-    return table.assign(low=low, high=high, support=support, resamples=len(changes))
+    interval = {"low": low, "high": high, "interval": f"{100 * level:g} % over {len(changes)} resamples"}
+    # in the order of a single fit, whether or not its family of densities has intervals
+    before = table.drop(columns=["low", "high", "interval", "path_probability"], errors="ignore")
+    paths = table["path_probability"]
+    return before.assign(**interval, path_probability=paths, support=support, resamples=len(changes))

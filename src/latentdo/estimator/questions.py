@@ -112,8 +112,10 @@ class Questions:
         -------
         DataFrame
             One row a variable. ``change`` is ``after - before``; ``low`` and ``high`` are its interval *given the
-            graph*, NaN for families of densities without a formula; ``path_probability`` is the probability that there
-            is any effect, summed over graphs. Where the graph has no path, the change is exactly zero.
+            graph*. Families of densities without a formula for it have no such columns, and ``interval`` says "no
+            interval: use bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the
+            probability that there is any effect, summed over graphs. Where the graph has no path, the change is
+            exactly zero.
         """
         from latentdo.effects import total_effects, usual_shift
 

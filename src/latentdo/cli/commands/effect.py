@@ -33,7 +33,7 @@ def effect(
 
     For example `latentdo effect results PKA --on Erk --do 1 2`. In a folder of `latentdo bootstrap`, intervals are over
     the resamples, so that they take graph and regimes as uncertain; otherwise they hold given the graph, and exist for
-    linear mechanisms.
+    linear mechanisms only.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def effect(
     if json:
         print_json({"cause": cause, "regime": str(at), "effects": rows})
         return
-    kind = f"over {rows[0]['resamples']} resamples" if resamples.is_file() else "given the graph"
-    say(f"{rows[0]['intervention']}, regime {at}; intervals of {level:.0%} {kind}")
+    about = f"intervals of {rows[0]['interval']}" if "low" in table else rows[0]["interval"]
+    say(f"{rows[0]['intervention']}, regime {at}; {about}")
     rows.sort(key=lambda row: -abs(row["change"]))
     print_table(
         [
@@ -83,7 +83,7 @@ def effect(
                 "before": f"{row['before']:.4g}",
                 "after": f"{row['after']:.4g}",
                 "change": f"{row['change']:+.4g}",
-                "interval": "-" if row["low"] != row["low"] else f"{row['low']:+.4g} to {row['high']:+.4g}",
+                "interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if "low" in row else "none",
                 "probability of any effect": f"{row['path_probability']:.2f}",
             }
             for row in rows

@@ -19,6 +19,7 @@ NIGHT: list[tuple[str, str]] = [
     ("semi_supervised", "--seeds 0:3"),
     ("scaling", "--seeds 0:1"),
     ("larger", "--seeds 0:3"),
+    ("settings", "--seeds 0:3"),
     ("overlap", "--seeds 0:3"),
     ("sensitivity", ""),
     ("nonlinear_latent", "--variants latent --seeds 0:5"),

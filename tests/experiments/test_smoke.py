@@ -14,6 +14,7 @@ EXPERIMENTS = [
     "semi_supervised",
     "scaling",
     "larger",
+    "settings",
     "sensitivity",
     "linear_latent",
     "nonlinear_latent",

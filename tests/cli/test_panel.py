@@ -7,7 +7,7 @@ from latentdo.cli import panel
 from latentdo.cli.panel import Course, progress
 
 SEARCH = {"step": "residual", "evidence": -1234.5, "regimes": 5, "edges": 7}
-GRADIENT = {"step": 50, "phase": "relaxed", "evidence": -1.25, "violation": 0.01, "left": 30.0}
+GRADIENT = {"step": 50, "phase": "relaxed", "evidence": -1.25, "violation": 0.01, "regimes": 4, "left": 30.0}
 
 
 def facts(course):
@@ -29,6 +29,7 @@ def test_a_gradient_fit_tells_restart_and_acyclicity():
     course.add(GRADIENT)
     assert facts(course)["stage"] == "restart 1, relaxed, step 50"
     assert facts(course)["distance from acyclic (h)"] == "1.0e-02"
+    assert facts(course)["regimes"] == "4"
     assert facts(course)["time left"] == "about 30 s"
     course.add(GRADIENT | {"step": 10})
     assert facts(course)["stage"] == "restart 2, relaxed, step 10"

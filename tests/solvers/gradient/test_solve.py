@@ -96,6 +96,19 @@ def test_every_family(density, intervention, estimator):
     np.testing.assert_allclose(again.score_samples(dataset.z), result.model.score_samples(dataset.z))
 
 
+@pytest.mark.parametrize("density", ["linear", "nonlinear"])
+@pytest.mark.parametrize("variant", ["latent", "unknown"])
+def test_progress_counts_the_regimes(variant, density):
+    dataset, told = data(variant), []
+    solve(dataset, replace(QUICK, density=density, first_steps=10, max_subproblems=1), told.append)
+    counts = [entry["regimes"] for entry in told]
+    assert counts
+    if variant == "unknown":
+        assert set(counts) == {len(dataset.regime_labels)}
+    else:
+        assert all(isinstance(count, int) and 1 <= count <= QUICK.max_regimes for count in counts)
+
+
 def test_same_seed_same_result_and_the_global_generator_is_left_alone():
     dataset = data()
     before = torch.get_rng_state()

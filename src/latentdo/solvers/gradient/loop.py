@@ -230,6 +230,7 @@ class Trainer:
             "subproblem": state.subproblem,
             "evidence": mean,
             "violation": violation,
+            "regimes": self._n_regimes(moments),
             "penalty": state.lagrangian.penalty,
             "seconds": time.perf_counter() - self.started,
             "left": self._time_left(state, n_steps, violation),
@@ -249,6 +250,18 @@ class Trainer:
             history=(*state.history, entry),
         )
         return self._move_on(new, length)
+
+    @torch.no_grad()
+    def _n_regimes(self, moments: Moments | None) -> int:
+        """How many regimes a run that ended now would keep: the reference, those with labels, and no tiny others."""
+        if moments is None:
+            shares = torch.softmax(self.model.sticks.expected_log_weights(), 0)
+        else:
+            shares = moments.counts / moments.n_rows
+        kept = shares >= self.configuration.min_share
+        kept[0] = True
+        kept[self.problem.labels[self.problem.labels != UNKNOWN]] = True
+        return int(kept.sum())
 
     def _move_on(self, state: TrainState, length: int) -> TrainState:
         """Start the next sub-problem or phase if this one is over."""

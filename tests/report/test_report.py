@@ -370,7 +370,7 @@ def test_rows_can_be_looked_up_under_their_own_numbers(case):
 
 
 def test_the_hardest_rows_are_named(case):
-    from latentdo.report.content import doubtful_rows
+    from latentdo.report.rows import doubtful_rows
 
     found = doubtful_rows(case.result, np.arange(len(case.X)) + 100)
     sure = case.result.responsibilities.max(axis=1)
@@ -381,7 +381,7 @@ def test_the_hardest_rows_are_named(case):
 
 
 def test_bootstrap_and_diagnosis_are_shown_when_there(case):
-    from latentdo.report.content import Support
+    from latentdo.report import Support
 
     plain = Page(render_report(case.result)).words
     assert "resampled rows" not in plain

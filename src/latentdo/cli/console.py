@@ -78,7 +78,8 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
-    from latentdo.report.content import cautions, chance, edges, percent, regimes
+    from latentdo.report.content import cautions, edges, regimes
+    from latentdo.report.wording import chance, percent
 
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
@@ -116,7 +117,8 @@ def print_result(result: FitResult) -> None:
 
 def print_bootstrap(boot: BootstrapDAG) -> None:
     """Print how often edges, targets and regimes returned."""
-    from latentdo.report.content import cautions, chance, percent
+    from latentdo.report.content import cautions
+    from latentdo.report.wording import chance, percent
 
     count = len(boot.resamples_)
     say(
@@ -171,7 +173,7 @@ def print_bootstrap(boot: BootstrapDAG) -> None:
 
 def _direction(edge: Edge) -> str:
     """What speaks against an arrow's direction: no data could tell, or the reverse is likelier over all graphs."""
-    from latentdo.report.content import chance
+    from latentdo.report.wording import chance
 
     if edge.reverse > edge.probability + 0.01:
         return f"reverse likelier ({chance(edge.reverse)})"
@@ -180,7 +182,7 @@ def _direction(edge: Edge) -> str:
 
 def _targets(effects: Sequence[Effect]) -> str:
     """Targets in a few words; probabilities only where there is doubt."""
-    from latentdo.report.content import chance
+    from latentdo.report.wording import chance
 
     words = [
         f"{e.name} {e.short}" + (f" ({chance(e.probability)})" if e.probability < 0.99 else "")

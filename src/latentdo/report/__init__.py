@@ -2,7 +2,8 @@
 
 No network: the page's own content-security policy forbids everything but its one style sheet and its one script, which
 are named by their hashes and hold nothing of the user's. The script only adds comfort; the page says the same without
-it. ``content`` gathers the facts, ``mechanisms`` those about each variable, ``drawings`` makes SVG of them;
+it. ``content`` gathers the findings, ``mechanisms`` those about each variable, ``rows`` those about rows, ``support``
+what a bootstrap adds and ``origin`` where it came from; ``wording`` makes text of numbers, ``drawings`` SVG;
 ``report.html.j2``, ``report.css`` and ``report.js`` say how it looks and acts.
 """
 
@@ -24,12 +25,13 @@ from numpy.typing import NDArray
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
 from latentdo.plots import history_curve
-from latentdo.report import content, drawings
-from latentdo.report.content import installed_versions
+from latentdo.report import content, drawings, rows, wording
 from latentdo.report.mechanisms import mechanisms
+from latentdo.report.origin import CITATION, installed_versions
+from latentdo.report.support import Support, support_tables
 from latentdo.result import FitResult
 
-__all__ = ["installed_versions", "render_report"]
+__all__ = ["Support", "installed_versions", "render_report"]
 
 _MOST_POINTS = 1200
 _MOST_PAIRS = 6
@@ -42,7 +44,7 @@ def render_report(
     title: str = "Causal graph and hidden interventions",
     versions: Mapping[str, str] | None = None,
     diagnosis: Diagnosis | Mapping[str, Any] | Sequence[str] | None = None,
-    bootstrap: BootstrapDAG | content.Support | None = None,
+    bootstrap: BootstrapDAG | Support | None = None,
 ) -> str:
     """Render the report of a fit as one HTML page.
 
@@ -74,13 +76,13 @@ def render_report(
     edges = content.edges(result)
     scatters = [] if X is None else _scatters(result, X, edges)
     numbers = X.index.to_numpy() if isinstance(X, pd.DataFrame) else np.arange(len(result.responsibilities))
-    rows = content.regimes(result)
+    regimes = content.regimes(result)
     graph, graph_width = drawings.graph(result, edges)
     matrix, matrix_width = drawings.matrix(result)
     seconds, evidence = history_curve(result, "evidence")
     times, violation = history_curve(result, "violation")
     style, script = _style(result.n_regimes, graph_width, matrix_width), _file("report.js")
-    support = content.Support.of(bootstrap) if isinstance(bootstrap, BootstrapDAG) else bootstrap
+    support = Support.of(bootstrap) if isinstance(bootstrap, BootstrapDAG) else bootstrap
     said = content.sentences(diagnosis.sentences() if isinstance(diagnosis, Diagnosis) else diagnosis)
     anchors = [
         ("graph-title", "Graph"),
@@ -104,34 +106,34 @@ def render_report(
         script=Markup(script),
         parts=anchors,
         result=result,
-        headline=content.headline(result, rows),
+        headline=content.headline(result, regimes),
         cautions=content.cautions(result),
-        regimes=rows,
+        regimes=regimes,
         edges=edges,
         graph=graph,
         graph_is_wide=graph_width > 1000,
         has_left_out=Markup('class="edge maybe"') in graph,
-        mechanisms=mechanisms(result, rows),
+        mechanisms=mechanisms(result, regimes),
         curve=drawings.curve,
         responsibilities=drawings.responsibilities(result),
-        assignment=content.assignment(result),
-        doubtful_rows=content.doubtful_rows(result, numbers),
-        row_data=content.row_data(result, numbers),
-        bootstrap=None if support is None else content.support_tables(result, support),
+        assignment=rows.assignment(result),
+        doubtful_rows=rows.doubtful_rows(result, numbers),
+        row_data=rows.row_data(result, numbers),
+        bootstrap=None if support is None else support_tables(result, support),
         diagnosis=said,
         matrix=matrix,
         chart=drawings.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,
         violation=drawings.violation_chart(times, violation) if len(violation) > 1 else None,
         scatters=scatters,
         ambiguous=result.ambiguous_edges().to_dict("records"),
-        comparison=content.table(result.comparison),
-        terms=content.settings(result.evidence_terms),
-        configuration=content.settings(result.configuration),
+        comparison=wording.table(result.comparison),
+        terms=wording.settings(result.evidence_terms),
+        configuration=wording.settings(result.configuration),
         versions=dict(installed_versions() if versions is None else versions),
-        citation=content.CITATION,
-        chance=content.chance,
-        percent=content.percent,
-        number=content.number,
+        citation=CITATION,
+        chance=wording.chance,
+        percent=wording.percent,
+        number=wording.number,
         palette=drawings.palette_class,
     )
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from latentdo.layout import layered_layout
 from latentdo.model.fitted import Array
-from latentdo.report.content import Edge, chance, number
+from latentdo.report.content import Edge
 from latentdo.report.mechanisms import Cause
+from latentdo.report.wording import chance, number
 from latentdo.result import FitResult
 
 __all__ = [

@@ -12,7 +12,8 @@ import numpy as np
 
 from latentdo.model import LinearMixture
 from latentdo.model.fitted import Array
-from latentdo.report.content import Effect, Regime, number
+from latentdo.report.content import Effect, Regime
+from latentdo.report.wording import number
 from latentdo.result import FitResult
 
 __all__ = ["Cause", "Mechanism", "mechanisms"]

@@ -243,6 +243,10 @@ def test_on_the_command_line(data, tmp_path, capsys):
     trials = pd.read_csv(tmp_path / "r" / "trials.csv")
     assert len(trials) == 3
     assert trials["chosen"].sum() == 1
+    page = (tmp_path / "r" / "report.html").read_text("utf-8")
+    assert "Which settings were tried" in page
+    assert main(["report", str(tmp_path / "r")]) == 0
+    assert "Which settings were tried" in (tmp_path / "r" / "report.html").read_text("utf-8")
     capsys.readouterr()
     assert main([*arguments, "--n-trials", "3", "--overwrite", "--density", "linear"]) == 1
     assert "Give another --study-name or another storage." in capsys.readouterr().err

@@ -57,7 +57,7 @@ def write_outputs(
     overwrite: bool = False,
     *,
     X: pd.DataFrame | None = None,
-    tables: Mapping[str, pd.DataFrame] | None = None,
+    trials: pd.DataFrame | None = None,
     bootstrap: BootstrapDAG | None = None,
     diagnosis: Diagnosis | None = None,
 ) -> Path:
@@ -78,8 +78,8 @@ def write_outputs(
     X : DataFrame [n, d], optional
         The rows that were fitted; adds scatter plots to the report, and its index numbers the rows of
         ``regimes.csv`` (rows that were dropped on reading leave gaps there).
-    tables : dict from file name to DataFrame, optional
-        Further tables; names are some of :data:`OPTIONAL_FILES`.
+    trials : DataFrame, optional
+        What a tuning tried (``TunedDAG.trials_``): the report shows it, and ``trials.csv`` holds it.
     bootstrap : BootstrapDAG, optional
         What resampled rows say: the report shows it, tables of support and the resamples themselves lie beside it.
     diagnosis : Diagnosis, optional
@@ -106,15 +106,17 @@ def write_outputs(
         _csv(result.targets.rename_axis("regime"), folder / "targets.csv")
         regimes = result.regime_table()
         _csv(regimes if X is None else regimes.assign(row=X.index), folder / "regimes.csv", index=False)
-        support = {} if bootstrap is None else _support_tables(bootstrap)
-        for name, table in {**(tables or {}), **support}.items():
+        tables = {} if bootstrap is None else _support_tables(bootstrap)
+        if trials is not None:
+            tables["trials.csv"] = trials
+        for name, table in tables.items():
             _csv(table, folder / name, index=table.index.name is not None)
         if bootstrap is not None:
             bootstrap.save(folder / "bootstrap.safetensors")
         save_result(result, folder / "model.safetensors")
         (folder / "graph.graphml").write_text(to_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
-        report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis)
+        report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis, trials=trials)
         (folder / "report.html").write_bytes(report.encode("utf-8", errors="replace"))
     return Path(directory)
 

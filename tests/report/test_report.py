@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from latentdo.report import render_report
@@ -402,6 +403,32 @@ def test_bootstrap_and_diagnosis_are_shown_when_there(case):
     assert words.count("75 %") >= topology.adjacency.sum()
     assert "regimes: Two <b> overlap." in words
     assert "rows: Enough." in words
+
+
+def test_the_trials_of_a_tuning_are_listed_and_the_chosen_one_marked(case):
+    assert "Which settings" not in Page(render_report(case.result)).words
+    trials = pd.DataFrame(
+        {
+            "trial": range(100),
+            "edge_prior": np.linspace(-2.0, 0.0, 100),
+            "mode": ["<b>"] * 100,
+            "held_out": -1.0 - np.arange(100) / 100,
+            "edges": 3,
+            "targets": 2,
+            "regimes": 4,
+            "seconds": 0.1,
+            "within_one_error": np.arange(100) < 2,
+            "chosen": np.arange(100) == 80,  # far down: listed all the same
+        }
+    )
+    html = render_report(case.result, trials=trials)
+    words = Page(html).words.replace("\N{MINUS SIGN}", "-")
+    assert "trial edge_prior mode held-out score edges targets regimes verdict" in words
+    assert "0 -2 <b> -1.0000 3 2 4 as good" in words
+    assert "80 -0.384 <b> -1.8000 3 2 4 chosen" in words
+    assert "39 more with lower scores are in trials.csv" in words
+    with pytest.raises(ValueError, match="no column held_out; was it changed"):
+        render_report(case.result, trials=trials.drop(columns="held_out"))
 
 
 def test_the_constraint_is_drawn_where_the_solver_had_one(make_result):

@@ -3,7 +3,8 @@
 No network: the page's own content-security policy forbids everything but its one style sheet and its one script, which
 are named by their hashes and hold nothing of the user's. The script only adds comfort; the page says the same without
 it. ``content`` gathers the findings, ``mechanisms`` those about each variable, ``rows`` those about rows, ``support``
-what a bootstrap adds and ``origin`` where it came from; ``wording`` makes text of numbers, ``drawings`` SVG;
+what a bootstrap adds, ``trials`` what a tuning tried and ``origin`` where it all came from; ``wording`` makes text of
+numbers, ``drawings`` SVG;
 ``report.html.j2``, ``report.css`` and ``report.js`` say how it looks and acts.
 """
 
@@ -29,6 +30,7 @@ from latentdo.report import content, drawings, rows, wording
 from latentdo.report.mechanisms import mechanisms
 from latentdo.report.origin import CITATION, installed_versions
 from latentdo.report.support import Support, support_tables
+from latentdo.report.trials import trial_table
 from latentdo.result import FitResult
 
 __all__ = ["Support", "installed_versions", "render_report"]
@@ -45,6 +47,7 @@ def render_report(
     versions: Mapping[str, str] | None = None,
     diagnosis: Diagnosis | Mapping[str, Any] | Sequence[str] | None = None,
     bootstrap: BootstrapDAG | Support | None = None,
+    trials: pd.DataFrame | None = None,
 ) -> str:
     """Render the report of a fit as one HTML page.
 
@@ -62,6 +65,8 @@ def render_report(
         What these data can and cannot show: the answer of ``diagnose()``, or sentences.
     bootstrap : BootstrapDAG or Support, optional
         What resampled rows say.
+    trials : DataFrame, optional
+        What a tuning tried: ``TunedDAG.trials_``.
 
     Returns
     -------
@@ -92,6 +97,7 @@ def render_report(
         ("sure-title", "How sure"),
         *([("bootstrap-title", "Bootstrap")] if support else []),
         *([("diagnosis-title", "Limits of the data")] if said else []),
+        *([("trials-title", "Trials")] if trials is not None else []),
         ("fit-title", "Fit"),
         ("read-title", "How to read"),
         ("origin-title", "Origin"),
@@ -121,6 +127,7 @@ def render_report(
         row_data=rows.row_data(result, numbers),
         bootstrap=None if support is None else support_tables(result, support),
         diagnosis=said,
+        trials=None if trials is None else trial_table(trials),
         matrix=matrix,
         chart=drawings.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,
         violation=drawings.violation_chart(times, violation) if len(violation) > 1 else None,

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["cell", "chance", "count", "listed", "number", "percent", "settings", "short", "table"]
+__all__ = ["MINUS", "cell", "chance", "count", "listed", "number", "percent", "settings", "short", "table"]
 
-_MINUS = "\N{MINUS SIGN}"
+MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float) -> str:
@@ -21,12 +21,12 @@ def number(value: float) -> str:
     ('1230', '0.0123', '−3', '1.2e+09')
     """
     if not math.isfinite(value):
-        return {math.inf: "∞", -math.inf: f"{_MINUS}∞"}.get(value, "?")
+        return {math.inf: "∞", -math.inf: f"{MINUS}∞"}.get(value, "?")
     if 1e3 <= abs(value) < 1e6:
         text = str(round(value, 2 - math.floor(math.log10(abs(value))))).removesuffix(".0")
     else:
         text = f"{value:.3g}"
-    return f"{_MINUS}{text[1:]}" if text.startswith("-") else text
+    return f"{MINUS}{text[1:]}" if text.startswith("-") else text
 
 
 def percent(value: float) -> str:

@@ -35,6 +35,8 @@ def report(
     """
     from json import loads
 
+    import pandas as pd
+
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.persistence import load_result, write_atomically
     from latentdo.readers import read_table
@@ -49,7 +51,11 @@ def report(
     X = None if data is None else read_table(data, columns=list(result.columns))
     resamples = model.with_name("bootstrap.safetensors")
     support = BootstrapDAG.load(resamples) if resamples.is_file() else None
-    html = render_report(result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support)
+    tried = model.with_name("trials.csv")
+    trials = pd.read_csv(tried) if tried.is_file() else None
+    html = render_report(
+        result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support, trials=trials
+    )
     target = out or model.with_name("report.html")
     write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
     if json:

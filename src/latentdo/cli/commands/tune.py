@@ -92,7 +92,7 @@ def tune(
             raise
         result = tuned.best_estimator_.result_
         trials = tuned.trials_
-        folder = write_outputs(result, out, overwrite or resume, X=X, tables={"trials.csv": trials})
+        folder = write_outputs(result, out, overwrite or resume, X=X, trials=trials)
     if json:
         chosen = {"chosen": tuned.best_params_, "held_out": tuned.best_score_}
         print_json({**result.summary(), **chosen, "trials": trials.to_dict("records"), "out": str(folder)})

@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from latentdo import LatentInterventionDAG, simulate
 from latentdo.cli import main
-from latentdo.tuning import TunedDAG, _choose, default_space, held_out_log_likelihood
+from latentdo.tuning import TunedDAG, default_space, held_out_log_likelihood
+from latentdo.tuning.choice import choose
 
 optuna = pytest.importorskip("optuna")
 
@@ -75,7 +76,7 @@ def test_the_sparsest_within_one_standard_error_wins():
     best = _trial(0, 1.0, 9, [0.9, 1.1, 1.0, 1.0])
     close = _trial(1, 0.99, 4, [1.0, 1.0, 0.96, 1.0])  # behind by 0.01, with an error of 0.04
     behind = _trial(2, 0.9, 1, [0.8, 1.0, 0.9, 0.9])  # behind by 0.1 in every block
-    table = _choose([best, close, behind], ["edge_prior"])
+    table = choose([best, close, behind], ["edge_prior"])
     assert table["within_one_error"].tolist() == [True, True, False]
     assert table.loc[table["chosen"], "trial"].tolist() == [1]
 

@@ -14,7 +14,8 @@ it there, given the assumptions and these rows?". The documentation compares the
 
 from latentdo.bootstrap.consensus import consensus_dag
 from latentdo.bootstrap.matching import match_regimes
-from latentdo.bootstrap.meta import BootstrapDAG, Progress
+from latentdo.bootstrap.meta import BootstrapDAG
 from latentdo.bootstrap.resample import Resample
+from latentdo.solvers.select import Progress
 
 __all__ = ["BootstrapDAG", "Progress", "Resample", "consensus_dag", "match_regimes"]

@@ -6,11 +6,10 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
@@ -23,9 +22,9 @@ from latentdo.bootstrap.resample import KINDS, Resample, fit_resample
 from latentdo.bootstrap.summary import summarise
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
+from latentdo.estimator.meta import check_count, plain, read_rows
 from latentdo.result import FitResult
-
-Progress = Callable[[Mapping[str, Any]], None]
+from latentdo.solvers.select import Progress
 
 # arguments that do not decide what is found
 _NOT_THE_RESULT: Final = ("n_jobs", "verbose", "device", "checkpoint")
@@ -139,15 +138,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         """
         self._check_arguments()
         base = LatentInterventionDAG() if self.estimator is None else self.estimator
-        parameters = base.get_params()
-        dataset = Dataset.from_table(
-            X,
-            regimes=regimes,
-            targets=targets,
-            observational=parameters["observational"],
-            transform=parameters["transform"],
-            missing=parameters["missing"],
-        )
+        dataset = read_rows(base, X, regimes, targets)
         fingerprint = self._fingerprint(base, dataset)
         if not self._continues(fingerprint):
             self.fingerprint_ = fingerprint
@@ -232,9 +223,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def _check_arguments(self) -> None:
-        n = self.n_resamples
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n_resamples={n!r} must be a whole number of at least 1")
+        check_count("n_resamples", self.n_resamples)
         if self.resample not in KINDS:
             raise ValueError(
                 f"resample={self.resample!r} is unknown; use one of {', '.join(map(repr, KINDS))}"
@@ -329,9 +318,6 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
 
 
 def _digest(content: Any) -> str:
-    def plain(value: Any) -> Any:
-        return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)
-
     return hashlib.sha256(json.dumps(content, default=plain, sort_keys=True).encode()).hexdigest()
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import validate_rows
+from latentdo.estimator.meta import check_count
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress
 
@@ -238,9 +239,6 @@ class Questions:
         from latentdo.diagnosis import diagnose_fit
 
         check_is_fitted(self, "result_")
-        for name, value in (("n_repeats", n_repeats), ("max_rows", max_rows)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
         template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
@@ -249,8 +247,8 @@ class Questions:
             template,
             labels=self._known_labels(),
             targets_given=bool(self.result_.configuration.get("targets_given", False)),
-            n_repeats=int(n_repeats),
-            max_rows=int(max_rows),
+            n_repeats=check_count("n_repeats", n_repeats),
+            max_rows=check_count("max_rows", max_rows),
             seed=int(check_random_state(random_state).randint(2**31)),
             n_jobs=n_jobs,
             progress=progress,

@@ -1,0 +1,43 @@
+"""What estimators made of an estimator share: reading its rows, counting, and plain values for fingerprints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from latentdo.data import Dataset
+
+__all__ = ["check_count", "plain", "read_rows"]
+
+
+def read_rows(estimator: BaseEstimator, X: Any, regimes: Any, targets: Any) -> Dataset:
+    """Rows, labels and targets as the estimator itself would read them."""
+    parameters = estimator.get_params()
+    return Dataset.from_table(
+        X,
+        regimes=regimes,
+        targets=targets,
+        observational=parameters["observational"],
+        transform=parameters["transform"],
+        missing=parameters["missing"],
+    )
+
+
+def check_count(name: str, value: Any) -> int:
+    """A number of fits, or what is wrong with it.
+
+    Examples
+    --------
+    >>> check_count("n_trials", 3)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+    return int(value)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold of a parameter: arrays as lists, anything else that it cannot hold as text."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else str(value)

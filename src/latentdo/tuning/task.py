@@ -1,0 +1,142 @@
+"""What every trial does: fit a part of the rows, score the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from latentdo.data import Dataset
+from latentdo.estimator import LatentInterventionDAG
+from latentdo.estimator.meta import plain, read_rows
+from latentdo.tuning.space import Space, checked, default_space, own_values
+
+__all__ = ["Task", "held_out_log_likelihood"]
+
+Array = NDArray[np.float64]
+
+_BLOCKS: Final = 20
+_FLOOR: Final = 1e-300  # a label that the model rules out costs 690 nats, not infinity
+_IRRELEVANT: Final = (
+    "n_jobs",
+    "verbose",
+    "device",
+    "checkpoint",
+    "random_state",
+)  # do not change what a score means
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What every trial does, and what has to be the same for trials to be comparable."""
+
+    estimator: LatentInterventionDAG
+    space: Mapping[str, Sequence[Any]]
+    default: Mapping[str, Any]
+    train: Dataset
+    test: Dataset
+    targets: Any
+    fingerprint: Mapping[str, str]
+
+    @classmethod
+    def build(
+        cls,
+        base: LatentInterventionDAG,
+        X: Any,
+        regimes: Any,
+        targets: Any,
+        *,
+        space: Space | None,
+        validation_fraction: float,
+        random_state: int,
+    ) -> Task:
+        """Read and split the rows, and check what is to be varied."""
+        parameters = base.get_params()
+        dataset = read_rows(base, X, regimes, targets)
+        given = default_space(base, dataset.n_variables) if space is None else space
+        varied = {name: checked(name, choice, base, dataset.n_variables) for name, choice in given.items()}
+        if not varied:
+            raise ValueError("space is empty; name at least one parameter to vary")
+        train, test = dataset.split(1.0 - validation_fraction, random_state)
+        fixed = {k: v for k, v in parameters.items() if k not in varied and k not in _IRRELEVANT}
+        parts = {
+            "data": (dataset.content_hash(), _digest(dataset.regimes), _digest(dataset.targets)),
+            "estimator": sorted(fixed.items()),
+            "space": sorted(varied.items()),
+            "validation_fraction": validation_fraction,
+            "random_state": random_state,
+        }
+        fingerprint = {name: _digest(json.dumps(part, default=plain)) for name, part in parts.items()}
+        default = own_values(base, list(varied), dataset.n_variables)
+        own = clone(base).set_params(checkpoint=None)  # that of the chosen fit
+        return cls(own, varied, default, train, test, targets, fingerprint)
+
+    def evaluate(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Fit the training rows and score the others."""
+        began = time.perf_counter()
+        estimator = clone(self.estimator).set_params(**values)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows will say it once
+            estimator.fit(self.train.to_frame(), regimes=self.train.labels(), targets=self.targets)
+        if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
+            raise KeyboardInterrupt
+        scores = held_out_log_likelihood(estimator, self.test.to_frame(), self.test.labels())
+        if not np.isfinite(scores.mean()):
+            raise ArithmeticError("the held-out log-likelihood is not finite")
+        blocks = max(min(_BLOCKS, len(scores) // 5), 1)
+        return {
+            "held_out": float(scores.mean()),
+            "edges": int(estimator.adjacency_.to_numpy().sum()),
+            "targets": int(estimator.targets_.to_numpy().sum()),
+            "regimes": int(estimator.n_regimes_),
+            "seconds": time.perf_counter() - began,
+            "blocks": [float(scores[b::blocks].mean()) for b in range(blocks)],
+        }
+
+
+def held_out_log_likelihood(estimator: LatentInterventionDAG, X: Any, regimes: Any = None) -> Array:
+    """Log-density of rows that a fitted estimator has not seen, in the user's units, ``[n]``.
+
+    Parameters
+    ----------
+    estimator : LatentInterventionDAG
+        A fitted estimator.
+    X : table or array [n, d]
+        New rows.
+    regimes : sequence of n labels, optional
+        Their labels; None where unknown. A row with a label that the estimator knows counts ``log p(x, label)``, any
+        other ``log p(x)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentdo import LatentInterventionDAG
+    >>> rows = np.random.default_rng(0).normal(size=(300, 2))
+    >>> estimator = LatentInterventionDAG(max_regimes=1).fit(rows[:200])
+    >>> held_out_log_likelihood(estimator, rows[200:]).shape
+    (100,)
+    """
+    scores = estimator.score_samples(X)
+    if regimes is None:
+        return scores
+    position = {name: k for k, name in enumerate(estimator.regime_names_)}
+    index = np.array([-1 if label is None else position.get(label, -1) for label in regimes])
+    known = np.flatnonzero(index >= 0)
+    probability = estimator.predict_proba(X)[known, index[known]]
+    scores[known] += np.log(np.maximum(probability, _FLOOR))
+    return scores
+
+
+def _digest(value: Any) -> str:
+    content = (
+        value.encode() if isinstance(value, str) else b"" if value is None else np.asarray(value).tobytes()
+    )
+    return hashlib.sha256(content).hexdigest()[:16]

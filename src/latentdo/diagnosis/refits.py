@@ -1,0 +1,125 @@
+"""One table drawn from the fitted model, fitted again and compared with what drew it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
+
+from latentdo import metrics
+from latentdo.model.fitted import Array
+from latentdo.result import FitResult
+
+__all__ = ["Known", "Refit", "refit"]
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """What is kept of one refit; ``merged`` and ``refound`` are by regimes of the fitted model."""
+
+    counts: metrics.EdgeCounts
+    adjacency: NDArray[np.int8]
+    n_regimes: int
+    ceiling: float
+    reached: float
+    refound: Array
+    home: NDArray[np.int64]
+    evidence: float
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What the fit was told: a label a row (None where unknown), and whether targets were given."""
+
+    labels: Sequence[Hashable | None] | None
+    targets: bool
+
+
+def refit(
+    template: Any, result: FitResult, known: Known, max_rows: int, seed: int, number: int
+) -> Refit | str:
+    """Simulate and fit once; a message instead if that was impossible. Runs in a worker."""
+    rng = np.random.default_rng([seed, number])
+    X, z, regimes, told = _simulate(result, known, max_rows, rng)
+    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
+    arguments: dict[str, Any] = {}
+    if told.labels is not None:
+        arguments["regimes"] = pd.Series(told.labels, dtype=object)
+        if told.targets:
+            table = result.targets
+            arguments["targets"] = {
+                name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
+            }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit to the user's rows has spoken
+        try:
+            estimator.fit(X, **arguments)
+            found = estimator.predict(X)
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            return str(error)
+    if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
+        raise KeyboardInterrupt
+    fit: FitResult = estimator.result_
+    best = result.model.log_joint(z).argmax(axis=1)
+    adjacency = np.asarray(fit.model.topology.adjacency, dtype=np.int8)
+    refound, home = _matched(regimes, found, result.n_regimes, fit.n_regimes)
+    return Refit(
+        counts=metrics.edge_counts(result.model.topology.adjacency, adjacency),
+        adjacency=adjacency,
+        n_regimes=fit.n_regimes,
+        ceiling=metrics.adjusted_rand_index(regimes, best),
+        reached=metrics.adjusted_rand_index(regimes, found),
+        refound=refound,
+        home=home,
+        evidence=fit.evidence,
+    )
+
+
+def _simulate(
+    result: FitResult, known: Known, max_rows: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, Array, NDArray[np.int64], Known]:
+    """A table in the user's units, the same standardised, the regime of every row, and what may be told of it.
+
+    Rows that had a label keep its regime; the others draw theirs.
+    """
+    model, n = result.model, len(result.responsibilities)
+    weights = model.topology.weights / model.topology.weights.sum()
+    if known.labels is not None:
+        rows = np.arange(n) if n <= max_rows else np.sort(rng.choice(n, max_rows, replace=False))
+        known = replace(known, labels=[known.labels[i] for i in rows])
+    regimes = rng.choice(len(weights), size=min(n, max_rows), p=weights)
+    if known.labels is not None:
+        place = {name: k for k, name in enumerate(result.regime_names)}
+        for i, label in enumerate(known.labels):
+            if label is not None:
+                regimes[i] = place[label]
+    z = np.empty((len(regimes), len(result.columns)))
+    for k in np.unique(regimes):
+        own = regimes == k
+        z[own] = model.sample(int(own.sum()), int(k), rng)
+    X = pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+    return X, z, np.asarray(regimes, dtype=np.int64), known
+
+
+def _matched(
+    true: NDArray[np.int64], found: NDArray[np.int64], n_true: int, n_found: int
+) -> tuple[Array, NDArray[np.int64]]:
+    """For every true regime the Jaccard overlap with its match, and the found regime that holds most of its rows.
+
+    Both are missing (NaN and -1) for a regime that drew no rows.
+    """
+    table = np.zeros((n_true, n_found), dtype=np.int64)
+    np.add.at(table, (true, found), 1)
+    sizes = table.sum(axis=1)
+    overlap = np.where(sizes > 0, 0.0, np.nan)
+    for k, other in zip(*linear_sum_assignment(table, maximize=True), strict=True):
+        if sizes[k]:
+            overlap[k] = table[k, other] / (sizes[k] + table[:, other].sum() - table[k, other])
+    return overlap, np.where(sizes > 0, table.argmax(axis=1), -1)

@@ -16,7 +16,7 @@ have no such formula here: their tables say so and have no interval, rather than
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -27,8 +27,17 @@ from latentdo.graphs import reachability, topological_order
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.result import FitResult
+from latentdo.transforms import Preprocessor
 
-__all__ = ["NO_INTERVAL", "explain_rows", "parameter_draws", "total_effects", "usual_shift"]
+__all__ = [
+    "NO_INTERVAL",
+    "Contrast",
+    "central_range",
+    "explain_rows",
+    "parameter_draws",
+    "total_effects",
+    "usual_shift",
+]
 
 NO_INTERVAL: Final = "no interval: use bootstrap"
 """What a table of effects says in place of an interval."""
@@ -41,33 +50,18 @@ Change = Callable[[Array], Array]
 """What an intervention makes of the drawn values of a variable, in standardised units."""
 
 
-def total_effects(
-    result: FitResult,
-    cause: str,
-    on: Sequence[str],
-    *,
-    start: float | None,
-    stop: float | None,
-    shift: float | None,
-    regime: int,
-    level: float,
-    statistic: str,
-    n: int,
-    seed: int,
-    n_draws: int = _PARAMETER_DRAWS,
-) -> pd.DataFrame:
-    """Total effects of an intervention on one variable, in the user's units.
+@dataclass(frozen=True)
+class Contrast:
+    """Two worlds, and what is compared between them; values are in the user's units.
 
     Parameters
     ----------
-    result : FitResult
-        A fit.
     cause : str
         The variable that is set (from ``start`` to ``stop``) or shifted (by ``shift``).
-    on : sequence of str
+    on : tuple of str
         Variables whose change is wanted.
     start, stop, shift : float, optional
-        Either both of the first, or the last, in the user's units.
+        Either both of the first, or the last.
     regime : int
         The regime on top of which the intervention happens.
     level : float
@@ -78,63 +72,111 @@ def total_effects(
         Rows drawn.
     seed : int
         Seed of the noise.
+    """
+
+    cause: str
+    on: tuple[str, ...]
+    start: float | None
+    stop: float | None
+    shift: float | None
+    regime: int
+    level: float
+    statistic: str
+    n: int
+    seed: int
+
+    @property
+    def intervention(self) -> str:
+        """What is done, in words."""
+        if self.shift is not None:
+            return f"{self.cause} {self.shift:+.4g}"
+        return f"{self.cause} from {self.start:.4g} to {self.stop:.4g}"
+
+    def worlds(self, preprocessor: Preprocessor) -> tuple[Change | None, Change]:
+        """What happens to the cause in either world; None if nothing does."""
+
+        def constant(value: float) -> Change:
+            z = float(preprocessor.forward_column(self.cause, value)[0])
+            return lambda drawn: np.full_like(drawn, z)
+
+        def shifted(by: float) -> Change:
+            def change(drawn: Array) -> Array:
+                x = preprocessor.inverse_column(self.cause, drawn)
+                return preprocessor.forward_column(self.cause, x + by)
+
+            return change
+
+        if self.start is not None and self.stop is not None:
+            return constant(self.start), constant(self.stop)
+        return None, shifted(0.0 if self.shift is None else self.shift)
+
+
+def total_effects(result: FitResult, contrast: Contrast, n_draws: int = _PARAMETER_DRAWS) -> pd.DataFrame:
+    """Total effects of an intervention on one variable, in the user's units.
+
+    Parameters
+    ----------
+    result : FitResult
+        A fit.
+    contrast : Contrast
+        What is compared.
     n_draws : int
         Draws of the parameters for the intervals; without any, there are none.
 
     Returns
     -------
     DataFrame
-        Indexed by variable: ``before``, ``after``, ``change``, ``low``, ``high``, ``interval`` (what the two hold for)
-        and ``path_probability``. Without an interval, ``low`` and ``high`` are left out, and ``interval`` says so.
+        Indexed by variable: ``intervention`` (in words), ``before``, ``after``, ``change``, ``low``, ``high``,
+        ``interval`` (what the two hold for) and ``path_probability``. Without an interval, ``low`` and ``high`` are
+        left out, and ``interval`` says so.
     """
+    on = list(contrast.on)
     at = [result.columns.index(name) for name in on]
-    i = result.columns.index(cause)
-
-    def constant(value: float) -> Change:
-        z = float(result.preprocessor.forward_column(cause, value)[0])
-        return lambda drawn: np.full_like(drawn, z)
-
-    def shifted(by: float) -> Change:
-        def change(drawn: Array) -> Array:
-            x = result.preprocessor.inverse_column(cause, drawn)
-            return result.preprocessor.forward_column(cause, x + by)
-
-        return change
-
-    worlds: tuple[Change | None, Change]
-    if start is not None and stop is not None:
-        worlds = (constant(start), constant(stop))
-    else:
-        worlds = (None, shifted(0.0 if shift is None else shift))
+    i = result.columns.index(contrast.cause)
+    worlds = contrast.worlds(result.preprocessor)
 
     def compare(model: FittedModel, rows: int) -> Array:
         """The statistic of the wanted variables in both worlds, ``[2, len(on)]``."""
-        values = [_draw(model, rows, regime, seed, {} if w is None else {i: w}) for w in worlds]
+        values = [
+            _draw(model, rows, contrast.regime, contrast.seed, {} if w is None else {i: w}) for w in worlds
+        ]
         user = [result.preprocessor.inverse(z)[:, at] for z in values]
-        summary = np.mean if statistic == "mean" else np.median
+        summary = np.mean if contrast.statistic == "mean" else np.median
         return np.array([summary(x, axis=0) for x in user])
 
-    before, after = compare(result.model, n)
+    before, after = compare(result.model, contrast.n)
     change = after - before
-    draws = parameter_draws(result.model, len(result.responsibilities), seed, n_draws)
+    draws = parameter_draws(result.model, len(result.responsibilities), contrast.seed, n_draws)
     apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))
     change[apart] = 0.0
     table = pd.DataFrame(
-        {"before": before, "after": np.where(apart, before, after), "change": change},
+        {
+            "intervention": contrast.intervention,
+            "before": before,
+            "after": np.where(apart, before, after),
+            "change": change,
+        },
         index=pd.Index(on, name="effect"),
     )
     if draws:
         sampled = [compare(model, _ROWS_A_DRAW) for model in draws]
         around = np.array([world[1] - world[0] for world in sampled])
-        tails = np.quantile(around, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        tails = central_range(around, contrast.level)
         # The few rows of a draw have an error of their own, the same in all draws because they share their noise.
         fewer = compare(result.model, _ROWS_A_DRAW)
         low, high = np.where(apart, 0.0, tails - (fewer[1] - fewer[0]) + change)
         table = table.assign(low=low, high=high)
     probability = np.where(np.array(at) == i, 1.0, result.ancestor_probabilities[i, at])
     return table.assign(
-        interval=f"{100 * level:g} % given the graph" if draws else NO_INTERVAL, path_probability=probability
+        interval=f"{100 * contrast.level:g} % given the graph" if draws else NO_INTERVAL,
+        path_probability=probability,
     )
+
+
+def central_range(draws: Array | Sequence[Array], level: float) -> tuple[Array, Array]:
+    """The middle share ``level`` of draws (along the first axis): its lower and its upper end."""
+    low, high = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return low, high
 
 
 def usual_shift(result: FitResult, cause: str, regime: int, seed: int) -> float:

@@ -2,66 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from latentdo.bootstrap.resample import Resample
 from latentdo.bootstrap.storage import unpack_result
-from latentdo.effects import total_effects, usual_shift
-from latentdo.estimator import LatentInterventionDAG
+from latentdo.effects import Contrast, central_range, total_effects
+from latentdo.result import FitResult
 
 
 def resampled_effects(
-    estimator: LatentInterventionDAG,
-    resamples: Sequence[Resample],
-    cause: str,
-    on: str | Sequence[str] | None,
-    *,
-    do: tuple[float, float] | None,
-    shift: float | None,
-    regime: Hashable,
-    level: float,
-    statistic: str,
-    n: int,
-    seed: int,
+    result: FitResult, resamples: Sequence[Resample], contrast: Contrast, seed: int
 ) -> pd.DataFrame:
-    """The effect by the fit to all rows, with the range of what the resamples say; see ``BootstrapDAG.effect``."""
-    result = estimator.result_
-    at = estimator._regime_index(regime)
-    if do is None and shift is None and cause in result.columns:
-        shift = usual_shift(result, cause, at, seed)
-    table = estimator.effect(
-        cause, on, do=do, shift=shift, regime=regime, level=level, statistic=statistic, n=n, random_state=seed
-    )
-    start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+    """The effect by the fit to all rows, with the range of what the resamples say; see ``BootstrapDAG.effect``.
+
+    Parameters
+    ----------
+    result : FitResult
+        The fit to all rows.
+    resamples : sequence of Resample
+        The others.
+    contrast : Contrast
+        What is compared; its regime is one of the fit to all rows.
+    seed : int
+        Seed of the noise of the resamples.
+    """
+    table = total_effects(result, contrast, n_draws=0)
     changes = [
         total_effects(
             unpack_result(resample.fit),
-            cause,
-            list(table.index),
-            start=start,
-            stop=stop,
-            shift=shift,
-            regime=int(resample.match[at]),
-            level=level,
-            statistic=statistic,
-            n=n,
-            seed=seed,
+            replace(contrast, regime=int(resample.match[contrast.regime]), seed=seed),
             n_draws=0,
         )["change"].to_numpy()
         for resample in resamples
-        if resample.match[at] >= 0
+        if resample.match[contrast.regime] >= 0
     ]
     if not changes:
-        raise ValueError(
-            f"no resample has found regime {regime!r} again, so there is nothing to compare with"
-        )
-    low, high = np.quantile(changes, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        name = result.regime_names[contrast.regime]
+        raise ValueError(f"no resample has found regime {name!r} again, so there is nothing to compare with")
+    low, high = central_range(changes, contrast.level)
+    interval = f"{100 * contrast.level:g} % over {len(changes)} resamples"
+    paths = table.pop("path_probability")
     support = (np.array(changes) != 0.0).mean(axis=0)
-    interval = {"low": low, "high": high, "interval": f"{100 * level:g} % over {len(changes)} resamples"}
-    # in the order of a single fit, whether or not its family of densities has intervals
-    before = table.drop(columns=["low", "high", "interval", "path_probability"], errors="ignore")
-    paths = table["path_probability"]
-    return before.assign(**interval, path_probability=paths, support=support, resamples=len(changes))
+    return table.drop(columns="interval").assign(
+        low=low,
+        high=high,
+        interval=interval,
+        path_probability=paths,
+        support=support,
+        resamples=len(changes),
+    )

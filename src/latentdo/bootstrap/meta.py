@@ -21,6 +21,7 @@ from latentdo.bootstrap.effects import resampled_effects
 from latentdo.bootstrap.resample import KINDS, Resample, fit_resample
 from latentdo.bootstrap.summary import summarise
 from latentdo.data import Dataset
+from latentdo.effects import usual_shift
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count, plain, read_rows
 from latentdo.result import FitResult
@@ -187,19 +188,11 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             how many have the regime at all.
         """
         check_is_fitted(self, "edges_")
-        return resampled_effects(
-            self.estimator_,
-            self.resamples_,
-            cause,
-            on,
-            do=do,
-            shift=shift,
-            regime=regime,
-            level=level,
-            statistic=statistic,
-            n=n,
-            seed=random_state,
-        )
+        result = self.estimator_.result_
+        if do is None and shift is None and cause in result.columns:
+            shift = usual_shift(result, cause, self.estimator_._regime_index(regime), random_state)
+        contrast = self.estimator_._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
+        return resampled_effects(result, self.resamples_, contrast, seed=random_state)
 
     def save(self, path: str | Path) -> None:
         """Write fit and resamples to one file (safetensors and JSON, no pickle)."""

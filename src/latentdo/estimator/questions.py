@@ -19,6 +19,7 @@ from latentdo.solvers.select import Progress
 
 if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
+    from latentdo.effects import Contrast
 
 Array = NDArray[np.float64]
 
@@ -118,54 +119,10 @@ class Questions:
             probability that there is any effect, summed over graphs. Where the graph has no path, the change is
             exactly zero.
         """
-        from latentdo.effects import total_effects, usual_shift
+        from latentdo.effects import total_effects
 
-        check_is_fitted(self, "result_")
-        result = self.result_
-        names = (
-            [c for c in result.columns if c != cause]
-            if on is None
-            else [on]
-            if isinstance(on, str)
-            else list(on)
-        )
-        for name in (cause, *names):
-            if name not in result.columns:
-                raise ValueError(f"{name!r} is not a variable; they are {', '.join(result.columns)}")
-        if do is not None and shift is not None:
-            raise ValueError("do and shift were both given; choose one")
-        if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
-            raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
-        for value in (*(do or ()), 0.0 if shift is None else shift):
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
-                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level={level!r} must lie between 0 and 1")
-        if statistic not in ("mean", "median"):
-            raise ValueError(f'statistic={statistic!r} is unknown; use "mean" or "median"')
-        if n < 1:
-            raise ValueError(f"n={n}: ask for at least one row")
-        at = self._regime_index(regime)
-        seed = int(check_random_state(random_state).randint(2**31))
-        if do is None and shift is None:
-            shift = usual_shift(result, cause, at, seed)
-        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
-        table = total_effects(
-            result,
-            cause,
-            names,
-            start=start,
-            stop=stop,
-            shift=shift,
-            regime=at,
-            level=level,
-            statistic=statistic,
-            n=n,
-            seed=seed,
-        )
-        words = f"{cause} {shift:+.4g}" if shift is not None else f"{cause} from {start:.4g} to {stop:.4g}"
-        table.insert(0, "intervention", words)
-        return table
+        contrast = self._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
+        return total_effects(self.result_, contrast)
 
     def explain(self, X: Any, *, against: Hashable | None = None, random_state: Any = 0) -> pd.DataFrame:
         """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
@@ -252,6 +209,64 @@ class Questions:
             seed=int(check_random_state(random_state).randint(2**31)),
             n_jobs=n_jobs,
             progress=progress,
+        )
+
+    def _contrast(
+        self,
+        cause: str,
+        on: str | Sequence[str] | None,
+        do: tuple[float, float] | None,
+        shift: float | None,
+        regime: Hashable,
+        level: float,
+        statistic: str,
+        n: int,
+        random_state: Any,
+    ) -> Contrast:
+        """What :meth:`effect` was asked, checked and complete."""
+        from latentdo.effects import Contrast, usual_shift
+
+        check_is_fitted(self, "result_")
+        result = self.result_
+        names = (
+            [c for c in result.columns if c != cause]
+            if on is None
+            else [on]
+            if isinstance(on, str)
+            else list(on)
+        )
+        for name in (cause, *names):
+            if name not in result.columns:
+                raise ValueError(f"{name!r} is not a variable; they are {', '.join(result.columns)}")
+        if do is not None and shift is not None:
+            raise ValueError("do and shift were both given; choose one")
+        if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
+            raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
+        for value in (*(do or ()), 0.0 if shift is None else shift):
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level!r} must lie between 0 and 1")
+        if statistic not in ("mean", "median"):
+            raise ValueError(f'statistic={statistic!r} is unknown; use "mean" or "median"')
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        at = self._regime_index(regime)
+        seed = int(check_random_state(random_state).randint(2**31))
+        if do is None and shift is None:
+            shift = usual_shift(result, cause, at, seed)
+        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+        return Contrast(
+            cause,
+            tuple(names),
+            start,
+            stop,
+            shift,
+            regime=at,
+            level=level,
+            statistic=statistic,
+            n=n,
+            seed=seed,
         )
 
     def _standardise(self, X: Any) -> tuple[Array, Array]:

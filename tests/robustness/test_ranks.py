@@ -1,4 +1,4 @@
-"""One gradient fit on two processes: equal parameters, the same fit as one process, and a rank that dies."""
+"""One fit on two processes: the same as on one, and what happens if one dies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +17,12 @@ import pandas as pd
 import pytest
 import torch
 
-from latentdo import simulate
-from latentdo.cli import main
-from latentdo.solvers.gradient.ranks import Ranks
+from latentdo import LatentInterventionDAG, simulate
+from latentdo.data import Dataset
+from latentdo.ranks import Ranks
+from latentdo.solvers.search.partitions import solve_in_parts
+from latentdo.solvers.search.solve import SearchConfiguration, solve
+from latentdo.streaming import open_stream
 
 SCRIPT = Path(__file__).with_name("train_on_ranks.py")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -43,11 +49,88 @@ def test_one_process_changes_nothing():
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_the_search_is_not_for_torchrun(tmp_path, monkeypatch, capsys):
-    simulate(n_variables=2, n_samples=50, random_state=0).X.to_csv(tmp_path / "data.csv", index=False)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert main(["fit", str(tmp_path / "data.csv"), "--out", str(tmp_path / "out")]) == 1
-    assert "torchrun is for --solver gradient" in capsys.readouterr().err
+class Room:
+    """Where two threads meet that stand for two ranks."""
+
+    def __init__(self) -> None:
+        self.barrier = threading.Barrier(2, timeout=60)
+        self.held = [None, None]
+
+    def exchange(self, rank, own):
+        self.held[rank] = own
+        self.barrier.wait()
+        held = list(self.held)
+        self.barrier.wait()
+        return held
+
+
+@dataclass(frozen=True)
+class Threads(Ranks):
+    """Ranks that exchange through a room instead of torch."""
+
+    size: int = 2
+    room: Room | None = None
+
+    def sum(self, values):
+        return sum(self.gather(np.asarray(values, dtype=float)))
+
+    def gather(self, own):
+        return self.room.exchange(self.rank, own)
+
+    def from_first(self, own):
+        return self.gather(own)[0]
+
+
+def on_two_ranks(work):
+    """What ``work(ranks)`` returns on each."""
+    room = Room()
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(work, [Threads(rank, room=room) for rank in range(2)]))
+
+
+def same_findings(found, alone):
+    pd.testing.assert_frame_equal(found.adjacency, alone.adjacency)
+    pd.testing.assert_frame_equal(found.targets, alone.targets)
+    assert found.evidence == pytest.approx(alone.evidence, rel=1e-9)
+    np.testing.assert_allclose(found.responsibilities, alone.responsibilities, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """An odd number of rows, every other one with its label."""
+    found = simulate(n_variables=3, n_samples=3000, n_regimes=3, separation=6.0, random_state=1)
+    return found.X.iloc[1:], np.where(np.arange(2999) % 2, found.regimes[1:], -1)
+
+
+@pytest.mark.parametrize("labels", ["none", "some"])
+def test_the_search_sums_moments_over_ranks(drawn, labels):
+    table, some = drawn
+    dataset = Dataset.from_table(table, regimes=some if labels == "some" else None)
+    c = SearchConfiguration(max_regimes=4, n_init=1, search_rows=1500)
+    alone = solve(dataset, c)
+    for found in on_two_ranks(lambda ranks: solve(dataset, replace(c, ranks=ranks))):
+        same_findings(found, alone)
+        assert found.responsibilities.shape == (2999, len(alone.targets))
+
+
+def test_a_stream_is_shared_by_ranks(drawn):
+    table, some = drawn
+    parts = [table.assign(z=some).iloc[at : at + 700] for at in range(0, 2999, 700)]
+    c = SearchConfiguration(max_regimes=4, n_init=1)
+
+    def fit(ranks):
+        stream = open_stream(parts, regimes="z", n_sample=1500, ranks=ranks)
+        return stream, solve_in_parts(stream.sample, stream.parts, replace(c, ranks=ranks))
+
+    whole, alone = fit(Ranks())
+    shares = []
+    for stream, found in on_two_ranks(fit):
+        assert (stream.n_rows, stream.content_hash) == (whole.n_rows, whole.content_hash)
+        np.testing.assert_array_equal(stream.sample.x, whole.sample.x)
+        np.testing.assert_array_equal(stream.sample.row_index, whole.sample.row_index)
+        same_findings(found, alone)
+        shares.append(len(stream.parts))
+    assert shares == [2, 3]
 
 
 @pytest.mark.slow
@@ -108,3 +191,35 @@ def test_a_rank_that_dies_ends_the_run_with_a_checkpoint(tmp_path):
     assert run(undisturbed).returncode == 0
     resumed, straight = (json.loads((folder / "result.json").read_text()) for folder in (died, undisturbed))
     assert resumed == straight
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """More rows than are searched at once, some with labels."""
+    found = simulate(n_variables=3, n_samples=24_000, n_regimes=3, separation=6.0, random_state=1)
+    labels = np.where(np.arange(24_000) % 3 == 0, found.regimes, -1)
+    found.X.assign(condition=labels).to_parquet(tmp_path / "rows.parquet", row_group_size=5000)
+    return tmp_path / "rows.parquet"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--stream",), ("--stream", "--regime-column", "condition")])
+def test_the_command_line_searches_on_two_ranks(rows, tmp_path, options):
+    more = [*options, "--density", "linear", "--max-regimes", "4", "--n-init", "1"]
+    more += [] if "--regime-column" in options else ["--drop", "condition"]
+    found = []
+    for out, program in (("alone", (sys.executable,)), ("both", TORCHRUN)):
+        command = [*program, "-m", "latentdo", "fit", str(rows), "--out", str(tmp_path / out), *more]
+        done = subprocess.run(command, env=ALONE, check=True, capture_output=True, text=True)
+        assert done.stdout.count("report.html") == 1
+        found.append(LatentInterventionDAG.load(tmp_path / out / "model.safetensors").result_)
+    same_findings(found[1], found[0])
+
+
+@pytest.mark.slow
+def test_a_rank_that_dies_ends_the_search(rows, tmp_path):
+    command = [*TORCHRUN, SCRIPT, tmp_path, "search", "die"]
+    done = subprocess.run(command, env=ALONE, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    assert re.search(r"error: (another of the 2 processes of this fit has died|torchrun ends)", done.stderr)
+    assert not (tmp_path / "out").exists()

@@ -1,7 +1,8 @@
 """Run by torchrun (or alone), because ranks need processes of their own.
 
 ``python train_on_ranks.py FOLDER linear|nonlinear`` takes twenty steps of a gradient fit and writes the parameters that
-they lead to. ``... FOLDER solve [die]`` runs a whole fit with a checkpoint, in which the second rank dies if asked to.
+they lead to. ``... FOLDER solve [die]`` runs a whole fit with a checkpoint, in which the second rank dies if asked to;
+``... FOLDER search [die]`` streams ``FOLDER/rows.parquet`` with the command line.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo import simulate
+from latentdo.cli import main as command_line
 from latentdo.data import Dataset
 from latentdo.model.variants import Supervision
+from latentdo.ranks import Ranks, joined_ranks
 from latentdo.solvers.gradient import GradientConfiguration, solve
 from latentdo.solvers.gradient.build import build, build_problem
 from latentdo.solvers.gradient.loop import Trainer
-from latentdo.solvers.gradient.ranks import Ranks, joined_ranks
+from latentdo.solvers.search import partitions
 
 STEPS = 20
 
@@ -82,8 +85,20 @@ def whole_fit(folder: Path, ranks: Ranks, *, die: bool) -> None:
         (folder / "result.json").write_text(json.dumps(found))
 
 
+def search(folder: Path, *, die: bool) -> int:
+    """Stream on the command line; the second rank dies at its first pass over all rows."""
+    if die and Ranks.started().rank == 1:
+        partitions.one_pass = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    options = ["--drop", "condition", "--density", "linear", "--max-regimes", "4", "--n-init", "1"]
+    return command_line(
+        ["fit", str(folder / "rows.parquet"), "--stream", "--out", str(folder / "out"), *options]
+    )
+
+
 def main(folder: Path, what: str, *, die: bool) -> None:
     torch.set_num_threads(1)
+    if what == "search":
+        sys.exit(search(folder, die=die))
     with joined_ranks() as ranks:
         if what == "solve":
             whole_fit(folder, ranks, die=die)

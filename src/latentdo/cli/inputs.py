@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
     from latentdo.estimator import LatentInterventionDAG
 
-__all__ = ["diagnose_fit", "fit_table", "gather"]
+__all__ = ["diagnose_fit", "fit_table", "gather", "gather_stream"]
 
 _USUAL_CONTROLS = ("0", "control")
 """Labels that count as observational if nothing is said: the estimator's default, and that of scPerturb's files."""
@@ -33,26 +34,59 @@ def gather(
 
     arguments = model.given()
     rows: dict[str, Any] = {}
+    _check_known(known)
     if known.regime_column is None:
-        if known.observational is not None or known.targets is not None:
-            raise ValueError(
-                "--observational and --targets need --regime-column, which names the conditions."
-            )
         X = read_table(data, **read.arguments())
         _point_out_perturbations(data)
     else:
         X, rows["regimes"] = read_table(data, known.regime_column, **read.arguments())
-        labels = {str(label): label for label in rows["regimes"].dropna().unique()}
-        usual = next((name for name in _USUAL_CONTROLS if name in labels), None)
-        if known.observational is not None:
-            arguments["observational"] = find_label(known.observational, labels, "--observational")
-        elif usual is not None:
-            arguments["observational"] = labels[usual]
-        if known.targets is not None:
-            rows["targets"] = read_targets(known.targets, labels)
+        _add_labels(rows["regimes"].dropna().unique(), known, arguments, rows)
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, list(X.columns), arguments)
     return X, arguments, rows
+
+
+def gather_stream(
+    data: Path, read: ReadOptions, model: EstimatorOptions, known: KnownOptions
+) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """As :func:`gather` for a table that is not read at once: its place, and the arguments of ``fit_stream``."""
+    from latentdo.streaming import labels_of, parts_of
+
+    for name, value in read.arguments().items():
+        if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
+            raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
+    arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
+    _check_known(known)
+    _, names = parts_of(data, read.columns, known.regime_column)
+    absent = [name for name in read.drop or () if name not in names]
+    if absent:
+        raise ValueError(f"--drop names {', '.join(absent)}, but the columns are {', '.join(names)}.")
+    columns = [name for name in names if name not in (read.drop or ())]
+    rows: dict[str, Any] = {"columns": columns, "regimes": known.regime_column}
+    if known.regime_column is not None:
+        _add_labels(labels_of(data, known.regime_column), known, arguments, rows)
+    if known.knowledge is not None:
+        _add_knowledge(known.knowledge, columns, arguments)
+    return data, arguments, rows
+
+
+def _check_known(known: KnownOptions) -> None:
+    if known.regime_column is None and (known.observational is not None or known.targets is not None):
+        raise ValueError("--observational and --targets need --regime-column, which names the conditions.")
+
+
+def _add_labels(
+    found: Iterable[Any], known: KnownOptions, arguments: dict[str, Any], rows: dict[str, Any]
+) -> None:
+    """What the options say about conditions, in terms of the labels that occur."""
+    labels = {str(label): label for label in found}
+    usual = next((name for name in _USUAL_CONTROLS if name in labels), None)
+    if known.observational is not None:
+        arguments["observational"] = find_label(known.observational, labels, "--observational")
+    elif usual is not None:
+        arguments["observational"] = labels[usual]
+    if known.targets is not None:
+        rows["targets"] = read_targets(known.targets, labels)
 
 
 def _point_out_perturbations(data: Path) -> None:
@@ -88,12 +122,15 @@ def _add_knowledge(path: Path, columns: list[str], arguments: dict[str, Any]) ->
 
 
 def fit_table(
-    X: pd.DataFrame, arguments: dict[str, Any], rows: dict[str, Any], *, silent: bool = False
+    X: pd.DataFrame | Path, arguments: dict[str, Any], rows: dict[str, Any], *, silent: bool = False
 ) -> LatentInterventionDAG:
-    """Fit with the public estimator, with a sign of life."""
+    """Fit with the public estimator, with a sign of life; what is only named is streamed."""
     from latentdo.estimator import LatentInterventionDAG
 
     estimator = LatentInterventionDAG(**arguments)
+    if isinstance(X, Path):
+        with progress(f"Fitting the rows of {X}", silent=silent) as step:
+            return estimator.fit_stream(X, **rows, progress=step)
     text = f"Fitting {len(X)} rows of {X.shape[1]} variables"
     with progress(text, n_stages=_n_stages(arguments, rows), silent=silent) as step:
         estimator.fit(X, **rows, progress=step)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from latentdo.cli.console import complain
 
-__all__ = ["clear_the_way", "place_for", "unfinished"]
+__all__ = ["Unfinished", "clear_the_way", "place_for", "unfinished"]
 
 
 class Unfinished:

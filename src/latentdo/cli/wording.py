@@ -26,6 +26,8 @@ _WHOLE = (
     (r"pass observational=None if", "leave out --observational if"),
     (r", or observational=None if there is none", ""),
     (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),
+    (r"pass regimes=(?=['\"])", "pass regime_column="),  # which becomes a flag below
+    (r"pass regimes= too, the name of a column", "pass --regime-column too"),
     (r"remove them \(pandas: X\.drop_duplicates\(\)\)", "remove them"),
 )
 """Turns of phrase that are not ``name=value``."""

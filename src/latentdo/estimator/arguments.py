@@ -10,6 +10,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from latentdo.data import Dataset
 from latentdo.solvers.select import CHOICES, Request
 
 
@@ -49,6 +50,15 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
     if value is not None and not (_is_number(value) and np.isfinite(value)):
         raise ValueError(
             f"target_prior={value!r} must be a finite number (log-odds), or None for the default"
+        )
+
+
+def check_number_of_labels(dataset: Dataset, max_regimes: int) -> None:
+    """Refuse more labels than regimes are allowed."""
+    if max_regimes < dataset.n_regimes:
+        raise ValueError(
+            f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={max_regimes}; "
+            "raise max_regimes"
         )
 
 

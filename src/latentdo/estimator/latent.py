@@ -18,9 +18,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning
-from latentdo.estimator.arguments import HiddenParameter, check_arguments, make_request, plain_arguments
+from latentdo.estimator.arguments import (
+    HiddenParameter,
+    check_arguments,
+    check_number_of_labels,
+    make_request,
+    plain_arguments,
+)
 from latentdo.estimator.questions import Questions
 from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress, solve, solve_stream
 
@@ -109,6 +116,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         What was done, step by step.
     result_ : FitResult
         All of it, frozen.
+    sample_ : DataFrame [n, d]
+        After ``fit_stream``: the rows that ``regimes_`` and ``responsibilities_`` are about.
 
     Examples
     --------
@@ -210,43 +219,32 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 transform=parameters["transform"],
                 missing=parameters["missing"],
             )
-        if self.max_regimes < dataset.n_regimes:
-            raise ValueError(
-                f"regimes has {dataset.n_regimes} labels (the reference included), but max_regimes={self.max_regimes}; "
-                "raise max_regimes"
-            )
+        check_number_of_labels(dataset, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
             warnings.warn(notes[-1], UserWarning, stacklevel=2)
         result = solve(dataset, request, report)
-        free = dataset.regimes is None or bool((dataset.regimes < 0).any())
-        if free and (capped := at_the_limit(result, self.max_regimes)):
-            notes.append(capped)
-            warnings.warn(capped, UserWarning, stacklevel=2)
-        said = (*notes, *result.warnings, *contested(result))
-        configuration = plain_arguments(
-            {name: value for name, value in parameters.items() if name != "checkpoint"}
-        )
-        self._labels = dataset.labels()
-        if dataset.regimes is not None:
-            configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
-            configuration["targets_given"] = dataset.targets is not None
-        self._adopt(replace(result, configuration=configuration, warnings=said))
+        self._conclude(result, dataset, notes)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
-        if result.status != "converged":
-            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
         return self
 
     def fit_stream(
-        self, source: Any, *, columns: Sequence[str] | None = None, progress: Progress | None = None
+        self,
+        source: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        regimes: str | None = None,
+        targets: Any = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Find graph, regimes and targets in a table larger than memory; linear densities without labels.
+        """Find graph, regimes and targets in a table larger than memory; linear densities only.
 
         The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
-        all rows, ``n_jobs`` parts at a time. ``regimes_`` and ``responsibilities_`` are those of the 20 000 rows;
+        all rows, ``n_jobs`` parts at a time, each rank its share under ``torchrun``. ``regimes_`` and
+        ``responsibilities_`` are those of the 20 000 rows, which ``sample_`` holds; its index counts through all rows.
         ``predict`` gives the regimes of any others.
 
         Parameters
@@ -255,6 +253,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             A Parquet file, or a folder or list of them, is read by row groups.
         columns : sequence of str, optional
             Use only these variables.
+        regimes : str, optional
+            Name of the column that says what is known of the regimes; -1, None or NaN where unknown.
+        targets : dict, table or matrix, optional
+            What each regime targets, if that is known too; as for ``fit``.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -262,30 +264,46 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
         parameters = self.get_params()
         check_arguments(parameters)
-        stream = open_stream(
-            source,
-            columns=columns,
-            transform=parameters["transform"],
-            random_state=int(check_random_state(self.random_state).randint(2**31)),
-            n_jobs=effective_n_jobs(self.n_jobs),
-        )
+        with noting() as notes:
+            stream = open_stream(
+                source,
+                columns=columns,
+                regimes=regimes,
+                targets=targets,
+                observational=self.observational,
+                transform=parameters["transform"],
+                missing=parameters["missing"],
+                random_state=int(check_random_state(self.random_state).randint(2**31)),
+                n_jobs=effective_n_jobs(self.n_jobs),
+                ranks=Ranks.current(),
+            )
+        sample = stream.sample
+        check_number_of_labels(sample, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
-        result = solve_stream(
-            stream.sample, stream.parts, make_request(parameters, stream.sample.n_variables), report
-        )
-        configuration = plain_arguments(
-            {name: value for name, value in parameters.items() if name != "checkpoint"}
-        )
-        configuration["streamed_rows"] = stream.n_rows
-        said = (*result.warnings, *contested(result))
-        self._labels = None
-        self._adopt(
-            replace(result, configuration=configuration, warnings=said, data_hash=stream.content_hash)
-        )
+        request = make_request(parameters, sample.n_variables)
+        result = solve_stream(sample, stream.parts, request, report)
+        result = replace(result, data_hash=stream.content_hash)
+        self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)
-        if result.status != "converged":
-            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=2)
+        self.sample_ = sample.to_frame().set_axis(sample.row_index, axis=0)
         return self
+
+    def _conclude(self, result: FitResult, dataset: Dataset, notes: list[str], **more: int) -> None:
+        """Keep the result together with what was asked for and what is to be said about it."""
+        free = dataset.regimes is None or bool((dataset.regimes < 0).any())
+        if free and (capped := at_the_limit(result, self.max_regimes)):
+            notes.append(capped)
+            warnings.warn(capped, UserWarning, stacklevel=3)
+        kept = {name: value for name, value in self.get_params().items() if name != "checkpoint"}
+        configuration = {**plain_arguments(kept), **more}
+        if dataset.regimes is not None:
+            configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
+            configuration["targets_given"] = dataset.targets is not None
+        self._labels = dataset.labels()
+        said = (*notes, *result.warnings, *contested(result))
+        self._adopt(replace(result, configuration=configuration, warnings=said))
+        if result.status != "converged":
+            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable regime of new rows, ``[n]``."""

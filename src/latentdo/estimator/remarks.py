@@ -17,8 +17,9 @@ def noting() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield notes
-    for warning in caught:
-        notes.append(str(warning.message))
+    once = {str(warning.message): warning for warning in caught}  # every part of a stream may say the same
+    for message, warning in once.items():
+        notes.append(message)
         warnings.warn(warning.message, warning.category, stacklevel=4)  # the line that called fit
 
 

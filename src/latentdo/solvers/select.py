@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.density import solve as solve_by_density
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
@@ -108,6 +109,7 @@ def _search_configuration(request: Request) -> SearchConfiguration:
         n_init=request.n_init,
         random_state=request.random_state,
         n_jobs=request.n_jobs,
+        ranks=Ranks.current(),
     )
 
 

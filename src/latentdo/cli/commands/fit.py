@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, say
-from latentdo.cli.inputs import diagnose_fit, fit_table, gather
+from latentdo.cli.inputs import diagnose_fit, fit_table, gather, gather_stream
 from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
-from latentdo.cli.unfinished import clear_the_way, place_for, unfinished
+from latentdo.cli.unfinished import Unfinished, clear_the_way, place_for, unfinished
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from latentdo.estimator import LatentInterventionDAG
 
 
 @app.command
@@ -19,6 +26,7 @@ def fit(
     /,
     *,
     out: Path,
+    stream: Flag = False,
     diagnose: Flag = False,
     resume: Flag = False,
     overwrite: Flag = False,
@@ -47,6 +55,9 @@ def fit(
         Table with one row a sample and one numeric column a variable: CSV, TSV, Parquet, Feather or h5ad.
     out
         Folder for the results; open its report.html.
+    stream
+        The table is larger than memory: read a Parquet file, or a folder of them, part by part. Linear densities only;
+        regimes.csv and the report's plots then show 20 000 rows drawn from all.
     diagnose
         Also simulate from the fitted model and fit again three times, to report what data of this size can show; takes
         about three times as long as the fit.
@@ -59,55 +70,66 @@ def fit(
     """
     from latentdo.cluster import compute_on
     from latentdo.outputs import check_folder
+    from latentdo.ranks import Ranks, joined_ranks
 
-    clear_the_way(out, resume=resume, overwrite=overwrite)
-    check_folder(out, overwrite=overwrite or resume)
+    ranks = Ranks.started()
+    if ranks.is_first:
+        clear_the_way(out, resume=resume, overwrite=overwrite)
+        check_folder(out, overwrite=overwrite or resume)
     with compute_on(dask):
-        X, arguments, rows = gather(data, read, model, known)
+        X, arguments, rows = (gather_stream if stream else gather)(data, read, model, known)
         if dask is not None:
             arguments.setdefault("n_jobs", -1)
-        solver = arguments.get("solver", "auto")
-        if solver in ("gradient", "paper"):
-            from latentdo.solvers.gradient.ranks import joined_ranks
-
-            with joined_ranks() as ranks:
-                if ranks.size > 1:
-                    arguments["n_jobs"] = 1  # the processes are here already
+        if ranks.size > 1:
+            arguments["n_jobs"] = 1  # the processes are here already
+        with _place_for_states(arguments, out, resume=resume, is_first=ranks.is_first) as kept:
+            with joined_ranks(), warnings.catch_warnings():
                 if not ranks.is_first:  # it computes; the first speaks and writes for all
-                    arguments["checkpoint"] = place_for(out) / "checkpoint"
-                    fit_table(X, arguments, rows, silent=True)
-                    return 0
-                with unfinished(out, resume=resume) as kept:
-                    arguments["checkpoint"] = kept.file("checkpoint")
-                    code = _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
-                    kept.keep = code != 0
-            return code
-        if os.environ.get("WORLD_SIZE", "1") != "1":
-            raise ValueError(
-                "torchrun is for --solver gradient and paper; the search runs in several processes with --n-jobs or "
-                "--dask."
-            )
-        if resume:
+                    warnings.simplefilter("ignore")
+                ranks.wait()  # or a rank that is late would find the folder that the first has written
+                estimator = fit_table(X, arguments, rows, silent=json or not ranks.is_first)
+            if not ranks.is_first:
+                return 0
+            shown = estimator.sample_ if isinstance(X, Path) else X
+            code = _write(estimator, arguments, shown, out, overwrite or resume, diagnose, json)
+            if kept is not None:
+                kept.keep = code != 0
+        return code
+
+
+@contextmanager
+def _place_for_states(
+    arguments: dict[str, Any], out: Path, *, resume: bool, is_first: bool
+) -> Iterator[Unfinished | None]:
+    """Where the gradient solvers keep their states; None for the search, and on ranks that write nothing."""
+    if arguments.get("solver", "auto") not in ("gradient", "paper"):
+        if resume and is_first:
             complain(
                 "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "
                 "do), so this fit starts from the beginning."
             )
-        return _fit_and_write(X, arguments, rows, out, overwrite or resume, diagnose, json)
+        yield None
+    elif is_first:
+        with unfinished(out, resume=resume) as kept:
+            arguments["checkpoint"] = kept.file("checkpoint")
+            yield kept
+    else:
+        arguments["checkpoint"] = place_for(out) / "checkpoint"
+        yield None
 
 
-def _fit_and_write(
-    X: Any,
+def _write(
+    estimator: LatentInterventionDAG,
     arguments: dict[str, Any],
-    rows: dict[str, Any],
+    X: pd.DataFrame,
     out: Path,
     overwrite: bool,
     diagnose: bool,
     json: bool,
 ) -> int:
-    """Fit, write and print; the exit code."""
+    """Write and print what was found; the exit code."""
     from latentdo.outputs import write_outputs
 
-    estimator = fit_table(X, arguments, rows, silent=json)
     result = estimator.result_
     code = 130 if result.status == "interrupted" else 0
     diagnosis = diagnose_fit(estimator, arguments, silent=json) if diagnose and code == 0 else None

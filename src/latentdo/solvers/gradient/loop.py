@@ -18,11 +18,11 @@ from latentdo.model.evidence import Evidence
 from latentdo.model.graph import GraphSample
 from latentdo.model.mixture import LatentMixture, Priors
 from latentdo.model.moments import Moments
+from latentdo.ranks import Ranks
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
-from latentdo.solvers.gradient.ranks import Ranks
 from latentdo.solvers.gradient.state import TrainState
 
 Progress = Callable[[dict[str, Any]], None]
@@ -204,7 +204,8 @@ class Trainer:
         moments = None
         if self.uses_moments:
             own = self.ranks.share(len(self.problem.x))
-            moments = self.ranks.sum_moments(current_moments(self.model, self.problem.x[own], labels[own]))
+            moments = current_moments(self.model, self.problem.x[own], labels[own])
+            self.ranks.sum_tensors(moments.second, moments.entropy)
         candidates = (
             None
             if self.uses_moments

@@ -20,6 +20,7 @@ from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.mixture import LatentMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
+from latentdo.ranks import LostRankError
 from latentdo.solvers.gradient import checkpoint
 from latentdo.solvers.gradient.build import (
     build,
@@ -35,7 +36,6 @@ from latentdo.solvers.gradient.finish import Finished, finish
 from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
 from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
 from latentdo.solvers.gradient.proposal import Proposal
-from latentdo.solvers.gradient.ranks import LostRankError
 from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.state import TrainState
 

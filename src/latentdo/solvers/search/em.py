@@ -66,7 +66,7 @@ def normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
 
 
 def assign(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
-    """E-step: exact responsibilities, and the log-likelihood they imply."""
+    """E-step: exact responsibilities of the rows here, and the log-likelihood of those of all ranks."""
     n = problem.n_rows
     responsibilities = np.empty((n, model.topology.n_regimes))
     loglik = 0.0
@@ -75,12 +75,12 @@ def assign(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], f
         joint = model.log_joint(problem.z[rows])
         loglik += float(normalise(joint, problem.labels[rows], model.topology.weights))
         responsibilities[rows] = joint
-    return responsibilities, loglik
+    return responsibilities, float(problem.ranks.sum(loglik))
 
 
 def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """Drop free components with too few rows; their rows go to the others in proportion."""
-    counts = responsibilities.sum(axis=0)
+    counts = problem.counts(responsibilities)
     keep = counts >= problem.min_rows
     keep[: problem.n_labelled] = True
     if not keep.any():
@@ -89,7 +89,7 @@ def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArr
         return responsibilities
     kept = responsibilities[:, keep]
     total = kept.sum(axis=1, keepdims=True)
-    share = kept.sum(axis=0) / kept.sum()
+    share = counts[keep] / counts[keep].sum()
     return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share))
 
 
@@ -108,7 +108,7 @@ def refine(
     for step in range(iterations):
         if targets is None:
             responsibilities = drop_small(problem, responsibilities)
-        moments = Moments.of(problem.design, responsibilities)
+        moments = problem.moments(responsibilities)
         chosen = targets
         if chosen is None:
             chosen, _ = choose_all_targets(problem, moments, adjacency, target_prior=target_prior)
@@ -147,7 +147,7 @@ def search_graph(
     """Best graph for the current assignment of rows."""
     if adjacency is None:
         adjacency = problem.constraints.required.astype(np.int8)
-    moments = Moments.of(problem.design, responsibilities)
+    moments = problem.moments(responsibilities)
     tables = family_tables(problem, moments, adjacency, targets, target_prior)
     found, score = tables.best(adjacency)
     return found if np.isfinite(score) else adjacency

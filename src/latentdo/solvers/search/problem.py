@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.ranks import Ranks
 from latentdo.solvers.search.constraints import Constraints
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
+from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.penalties import Penalties
 
 
@@ -35,6 +37,8 @@ class Problem:
         Largest number of components.
     min_rows : float
         A component with fewer (soft) rows is dropped.
+    ranks : Ranks
+        Processes that hold further rows of the same table; whatever is summed over rows is summed over them.
     """
 
     design: NDArray[np.float64]
@@ -45,6 +49,7 @@ class Problem:
     imperfect: bool
     max_regimes: int
     min_rows: float = 10.0
+    ranks: Ranks = field(default_factory=Ranks)
 
     @property
     def z(self) -> NDArray[np.float64]:
@@ -84,6 +89,20 @@ class Problem:
             responsibilities[rows] = 0.0
             responsibilities[rows, self.labels[rows]] = 1.0
         return responsibilities
+
+    def moments(self, responsibilities: NDArray[np.float64]) -> Moments:
+        """Moments of every component under soft assignments of the rows, those of other ranks included."""
+        return Moments(self.ranks.sum(Moments.of(self.design, responsibilities).matrices))
+
+    def counts(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(Soft) number of rows of every component, those of other ranks included."""
+        return self.ranks.sum(responsibilities.sum(axis=0))
+
+    def shared(self, ranks: Ranks) -> Problem:
+        """The same problem, of which this rank holds its share of the rows."""
+        if ranks.size == 1:
+            return self
+        return replace(self.take(np.arange(self.n_rows)[ranks.share(self.n_rows)]), ranks=ranks)
 
     def take(self, rows: NDArray[np.int64]) -> Problem:
         """The same problem on some of the rows."""

@@ -55,7 +55,7 @@ def canonical(
         joined = resp[:, kept]
         joined[:, 0] += resp[:, plain].sum(axis=1)
         return joined, targets[kept]
-    counts = resp.sum(axis=0)
+    counts = problem.counts(resp)
     plain = np.flatnonzero(targets.sum(axis=1) == 0)
     others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
     reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from latentdo.data import Dataset
 from latentdo.model.fitted import Topology
 from latentdo.model.linear_mixture import LinearMixture
+from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
 from latentdo.solvers.search import moves, starts
 from latentdo.solvers.search.constraints import Constraints, Edge
 from latentdo.solvers.search.em import State, assign, family_tables, refine, relearn
-from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.null import NullModel, fit_null
 from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
 from latentdo.solvers.search.penalties import Penalties
@@ -61,6 +61,8 @@ class SearchConfiguration:
         Seed of everything random.
     n_jobs : int
         Starts run in parallel on so many processes.
+    ranks : Ranks
+        Processes that run this same search. What all rows are needed for is shared among them.
     """
 
     intervention: Literal["auto", "perfect", "imperfect"] = "auto"
@@ -75,6 +77,7 @@ class SearchConfiguration:
     search_rows: int = 20_000
     random_state: int = 0
     n_jobs: int = 1
+    ranks: Ranks = field(default_factory=Ranks)
 
 
 def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:
@@ -160,7 +163,8 @@ def solve(
         best = null.state
     comparison = _comparison(best, found, null)
     if search is not problem:
-        best = _on_all_rows(problem, best)
+        problem = problem.shared(configuration.ranks)
+        best = _on_all_rows(problem, configuration.ranks.from_first(best))
         journal.note("all rows", best)
     return _result(dataset, problem, configuration, best, journal, status, comparison)
 
@@ -276,10 +280,10 @@ def _result(
     comparison: tuple[Mapping[str, Any], ...],
 ) -> FitResult:
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
-    moments = Moments.of(problem.design, responsibilities)
+    moments = problem.moments(responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.
     fitted, cost = fit_parameters(problem, moments, state.adjacency, targets)
-    weights = responsibilities.sum(axis=0) / len(responsibilities)
+    weights = problem.counts(responsibilities) / dataset.n_rows
     model: LinearMixture = replace(fitted, topology=Topology(state.adjacency, targets, weights))
     # What is reported must follow from the model that is saved, not from the one a step before it.
     responsibilities, loglik = assign(problem, model)
@@ -290,7 +294,7 @@ def _result(
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
         regime_names=regime_names(dataset, responsibilities.shape[1]),
-        responsibilities=responsibilities,
+        responsibilities=problem.ranks.join(responsibilities),
         edge_probabilities=posterior.edges,
         ancestor_probabilities=posterior.ancestors,
         target_probabilities=target_probabilities(problem, moments, state.adjacency, targets),

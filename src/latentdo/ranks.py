@@ -1,25 +1,30 @@
 """One fit on several processes: every rank takes a share of the rows, and what they find is summed.
 
-Ranks start from the same seed and apply the same summed gradients, so their parameters stay equal bit for bit; nothing
-but gradients (or moments, for linear densities) and the state of the generator is exchanged. ``torchrun`` starts them.
+Ranks start from the same seed and apply the same sums, so what they hold stays equal bit for bit; little but gradients
+and moments is exchanged. ``torchrun`` starts them. Torch is imported only if it has: a search in one process does
+without.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
-import torch
-import torch.distributed as dist
-from torch import Tensor
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from latentdo.model.moments import Moments
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["LostRankError", "Ranks", "joined_ranks"]
+
+T = TypeVar("T")
 
 
 class LostRankError(ConnectionError):
@@ -34,6 +39,12 @@ class Ranks:
     ----------
     rank, size : int
         0 and 1 where there is only this process; then nothing below does anything.
+
+    Examples
+    --------
+    >>> alone = Ranks.current()
+    >>> alone.share(10), alone.gather("mine")
+    (slice(0, 10, None), ['mine'])
     """
 
     rank: int = 0
@@ -42,9 +53,17 @@ class Ranks:
     @classmethod
     def current(cls) -> Ranks:
         """What :func:`joined_ranks` has set up."""
-        if dist.is_available() and dist.is_initialized():
+        dist = sys.modules.get("torch.distributed")
+        if dist is not None and dist.is_available() and dist.is_initialized():
             return cls(dist.get_rank(), dist.get_world_size())
         return cls()
+
+    @classmethod
+    def started(cls) -> Ranks:
+        """What ``torchrun`` says, before the processes have met."""
+        if "MASTER_ADDR" not in os.environ:
+            return cls()
+        return cls(int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1")))
 
     @property
     def is_first(self) -> bool:
@@ -55,29 +74,65 @@ class Ranks:
         """Part of this rank in ``n`` rows; the parts differ by one row at most."""
         return slice(n * self.rank // self.size, n * (self.rank + 1) // self.size)
 
-    def sum_gradients(self, parameters: Iterable[Tensor], *more: Tensor) -> None:
-        """Add up the gradients, and further tensors, of all ranks in place, in one message."""
+    def sum(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Sum of an array over the ranks, the same bits on all of them."""
+        own = np.asarray(values, dtype=np.float64)
+        if self.size == 1:
+            return own
+        import torch
+        import torch.distributed as dist
+
+        total = torch.from_numpy(own.copy())
+        self._talk(lambda: dist.all_reduce(total))
+        return np.asarray(total.numpy())
+
+    def gather(self, own: T) -> list[T]:
+        """What every rank has, in their order, on all of them."""
+        if self.size == 1:
+            return [own]
+        import torch.distributed as dist
+
+        found: list[T | None] = [None] * self.size
+        self._talk(lambda: dist.all_gather_object(found, own))
+        return found  # type: ignore[return-value]
+
+    def join(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The shares of all ranks together, on all of them."""
+        return rows if self.size == 1 else np.concatenate(self.gather(rows))
+
+    def from_first(self, own: T) -> T:
+        """What the first rank has: processors of another make round otherwise, and one choice must hold for all."""
+        if self.size == 1:
+            return own
+        import torch.distributed as dist
+
+        held = [own]
+        self._talk(lambda: dist.broadcast_object_list(held, 0))
+        return held[0]
+
+    def sum_tensors(self, *tensors: Tensor) -> None:
+        """Add up tensors of all ranks in place, in one message."""
         if self.size == 1:
             return
-        tensors = [p.grad for p in parameters if p.grad is not None] + list(more)
+        import torch
+        import torch.distributed as dist
+
         flat = torch.cat([tensor.reshape(-1).double() for tensor in tensors])
         self._talk(lambda: dist.all_reduce(flat))
         for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):  # type: ignore[no-untyped-call]
             tensor.copy_(part.reshape(tensor.shape))
 
-    def sum_moments(self, moments: Moments) -> Moments:
-        """Moments of the rows of all ranks."""
-        if self.size == 1:
-            return moments
-        second, entropy = moments.second.contiguous(), moments.entropy.double()
-        self._talk(lambda: dist.all_reduce(second))
-        self._talk(lambda: dist.all_reduce(entropy))
-        return Moments(second, entropy)
+    def sum_gradients(self, parameters: Iterable[Tensor], *more: Tensor) -> None:
+        """Add up the gradients, and further tensors, of all ranks in place."""
+        self.sum_tensors(*(p.grad for p in parameters if p.grad is not None), *more)
 
     def share_randomness(self) -> None:
         """Put every rank's generator where that of the first is: shares of unequal size draw unequally often."""
         if self.size == 1:
             return
+        import torch
+        import torch.distributed as dist
+
         state = torch.get_rng_state()
         self._talk(lambda: dist.broadcast(state, 0))
         torch.set_rng_state(state)
@@ -85,6 +140,8 @@ class Ranks:
     def wait(self) -> None:
         """Until all ranks are here."""
         if self.size > 1:
+            import torch.distributed as dist
+
             self._talk(dist.barrier)
 
     def _talk(self, exchange: Callable[[], object]) -> None:
@@ -108,9 +165,12 @@ def _told_to_stop(*_: object) -> None:
 @contextmanager
 def joined_ranks() -> Iterator[Ranks]:
     """Meet the other processes that ``torchrun`` has started, if it has, and part from them in the end."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 or "MASTER_ADDR" not in os.environ:
+    if Ranks.started().size == 1:
         yield Ranks()
         return
+    import torch
+    import torch.distributed as dist
+
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("cpu:gloo,cuda:nccl")

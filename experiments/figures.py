@@ -24,6 +24,16 @@ def _curve(ax: Axes, frame: pd.DataFrame, x: str, y: str, label: str, colour: st
     ax.errorbar(mean.index, mean, error, label=label, color=colour, marker="o", ms=4, capsize=3, lw=1.3)
 
 
+def _two_panels(x_label: str, *y_labels: str) -> tuple[Figure, Axes, Axes]:
+    """A figure with two axes side by side."""
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, label in zip((left, right), y_labels, strict=True):
+        ax.set_xlabel(x_label)
+        ax.set_ylabel(label)
+    return figure, left, right
+
+
 def table1(folder: Path | None = None) -> Figure | None:
     """Ours without labels beside the paper's two extremes and the empty graph."""
     frame = store.ours(folder)
@@ -91,17 +101,14 @@ def semi_supervised(folder: Path | None = None) -> Figure | None:
     frame = store.read("semi_supervised", folder)
     if frame.empty:
         return None
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, left, right = _two_panels(
+        "share of rows with labels", "Hamming distance", "ARI of rows without label"
+    )
     for colour, (setting, cells) in zip(PALETTE, frame.groupby("setting", sort=False), strict=False):
         _curve(left, cells, "fraction", "hamming", setting, colour)
         _curve(right, cells.dropna(subset="ari_unlabelled"), "fraction", "ari_unlabelled", setting, colour)
-    for ax, label in ((left, "Hamming distance"), (right, "ARI of rows without label")):
-        ax.set_xlabel("share of rows with labels")
-        ax.set_ylabel(label)
-    left.set_ylim(
-        -0.2, max(2.0, 1.1 * frame["hamming"].max())
-    )  # room, so that a curve at zero is seen to be there
+    # room, so that a curve at zero is seen to be there
+    left.set_ylim(-0.2, max(2.0, 1.1 * frame["hamming"].max()))
     right.set_ylim(0, 1.05)
     left.legend(fontsize=8, frameon=False)
     return figure
@@ -112,15 +119,11 @@ def scaling(folder: Path | None = None) -> Figure | None:
     frame = store.read("scaling", folder)
     if frame.empty:
         return None
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, left, right = _two_panels("variables", "seconds", "peak memory (MB)")
     for colour, (variant, cells) in zip(PALETTE, frame.groupby("variant", sort=False), strict=False):
         _curve(left, cells, "n_variables", "fit_seconds", variant, colour)
         _curve(right, cells, "n_variables", "memory_mb", variant, colour)
     left.set_yscale("log")
-    for ax, label in ((left, "seconds"), (right, "peak memory (MB)")):
-        ax.set_xlabel("variables")
-        ax.set_ylabel(label)
     right.set_ylim(bottom=0)
     left.legend(fontsize=8, frameon=False)
     return figure
@@ -132,8 +135,7 @@ def overlap(folder: Path | None = None) -> Figure | None:
     frame = frame[frame["n_variables"] == 10] if len(frame) else frame
     if frame.empty:
         return None
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, left, right = _two_panels("separation (standard deviations)", "Hamming distance", "ARI")
     names = {
         "latent": "latent",
         "two_step": "mixture, then search",
@@ -145,9 +147,7 @@ def overlap(folder: Path | None = None) -> Figure | None:
     names = {"ari": "latent", "ari_two_step": "mixture", "ari_ceiling": "true parameters"}
     for colour, (column, label) in zip(PALETTE, names.items(), strict=False):
         _curve(right, frame, "separation", column, label, colour)
-    for ax, label in ((left, "Hamming distance"), (right, "ARI")):
-        ax.set_xlabel("separation (standard deviations)")
-        ax.set_ylabel(label)
+    for ax in (left, right):
         ax.legend(fontsize=8, frameon=False)
     return figure
 

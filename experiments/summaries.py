@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,11 @@ def _both(cells: pd.DataFrame, expected: int) -> str:
     if kind.equals(store.distances(cells).rename(kind.name)):
         return plain
     return f"{plain} / {kind.mean():.1f}"
+
+
+def _groups(frame: pd.DataFrame, by: str | list[str]) -> Iterable[tuple[Any, pd.DataFrame]]:
+    """Cells that belong together, in the order in which they were run; none if nothing was."""
+    return frame.groupby(by, sort=False) if len(frame) else ()
 
 
 def headline(folder: Path | None = None) -> Table:
@@ -183,7 +189,7 @@ def larger(folder: Path | None = None) -> Table:
         (*header, "Hamming", "empty graph", "ARI", "target F1", "seconds"),
     )
     keys = ["n_variables", "max_targets", "intervention", "edges_per_node", "variant"]
-    for values, cells in frame.groupby(keys, sort=False) if len(frame) else ():
+    for values, cells in _groups(frame, keys):
         size, targets, *rest = values
         line = (str(size), "1" if targets == 1 else f"1 to {targets}", *map(str, rest))
         measured = (number(cells["hamming"]), f"{cells['true_edges'].mean():.1f}", number(cells["ari"], 2))
@@ -212,7 +218,7 @@ def sensitivity(folder: Path | None = None) -> Table:
         "Linear, stochastic, no labels, development seeds: mean Hamming distance (graphs) with one argument changed.",
         ("argument", "value", "e=1", "e=4", "regimes found (of 11)"),
     )
-    for (argument, value), cells in frame.groupby(["argument", "value"], sort=False) if len(frame) else ():
+    for (argument, value), cells in _groups(frame, ["argument", "value"]):
         sparse, dense = (cells.loc[cells["edges_per_node"] == edges, "hamming"] for edges in (1, 4))
         shown = "" if argument == "default" else f"{value:g}"
         means = (number(sparse), number(dense), f"{cells['regimes'].mean():.1f}")
@@ -250,7 +256,7 @@ def semi_supervised(folder: Path | None = None) -> Table:
         if len(frame)
         else (),
     )
-    for setting, cells in frame.groupby("setting", sort=False) if len(frame) else ():
+    for setting, cells in _groups(frame, "setting"):
         groups = cells.groupby("fraction")
         values = [f"{number(g['hamming'])} / {number(g['ari_unlabelled'], 2).split()[0]}" for _, g in groups]
         table.rows.append((str(setting), *values))

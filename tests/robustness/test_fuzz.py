@@ -158,32 +158,31 @@ def usable(est: LatentInterventionDAG) -> None:
     assert math.isfinite(est.evidence_)
 
 
+def load_or_refuse(kind, path, saved, change):
+    """What a damaged file holds; None if it was refused."""
+    damaged = change(saved)
+    assume(damaged != saved)
+    path.write_bytes(damaged)
+    try:
+        return kind.load(path)
+    except ResultFileError:
+        return None
+
+
 @FAST
 @given(change=damage())
 def test_damaged_models_are_refused(tmp_path, saved, change):
-    damaged = change(saved)
-    assume(damaged != saved)
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(damaged)
-    try:
-        est = LatentInterventionDAG.load(path)
-    except ResultFileError:
-        return
-    usable(est)  # damage that the numbers do not notice, such as space in the header
+    est = load_or_refuse(LatentInterventionDAG, tmp_path / "model.safetensors", saved, change)
+    if est is not None:
+        usable(est)  # damage that the numbers do not notice, such as space in the header
 
 
 @FAST
 @given(change=damage())
 def test_damaged_bootstraps_are_refused(tmp_path, saved_bootstrap, change):
-    damaged = change(saved_bootstrap)
-    assume(damaged != saved_bootstrap)
-    path = tmp_path / "bootstrap.safetensors"
-    path.write_bytes(damaged)
-    try:
-        boot = BootstrapDAG.load(path)
-    except ResultFileError:
-        return
-    usable(boot.estimator_)
+    boot = load_or_refuse(BootstrapDAG, tmp_path / "bootstrap.safetensors", saved_bootstrap, change)
+    if boot is not None:
+        usable(boot.estimator_)
 
 
 FOREIGN = st.recursive(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import streamlit as st
@@ -17,6 +17,40 @@ __all__ = ["Options", "choose_options"]
 
 _NONE = "(none)"
 _ARROWS = ("->", "→")
+
+# key, what such arrows do, an example, advice
+_KNOWN_ARROWS: Final = (
+    ("forbidden", "cannot", "Erk -> Raf", "For example what happens later and cannot cause what was before."),
+    ("required", "must", "Raf -> Mek", "They are in the graph whatever the data say, so be sure of them."),
+)
+
+# argument, label, values, help
+_CHOICES: Final = (
+    (
+        "density",
+        "Shape of the effects",
+        ("auto", "linear", "nonlinear", "flow"),
+        (
+            "auto: linear, unless the rows show curves. linear is fast and needs few rows; nonlinear and flow are "
+            "networks: slower, and they need more rows."
+        ),
+    ),
+    (
+        "intervention",
+        "Kind of interventions",
+        ("auto", "perfect", "imperfect"),
+        (
+            "perfect: an intervened variable ignores its causes (a knock-out); imperfect: it may still use them (a "
+            "knock-down)."
+        ),
+    ),
+    (
+        "solver",
+        "Solver",
+        ("auto", "search", "gradient", "paper"),
+        "auto chooses by the shape of the effects; paper is the published algorithm.",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -74,21 +108,16 @@ def _choose_checks(*, disabled: bool) -> tuple[int, bool]:
 def _choose_knowledge(table: Table | None, *, disabled: bool) -> dict[str, Any] | None:
     """What is known of the graph; None if it cannot be, which is said."""
     with st.expander("What you know about the arrows"):
-        left, right = st.columns(2)
-        forbidden = left.text_area(
-            "Arrows that cannot be, one a line",
-            key="forbidden",
-            placeholder="Erk -> Raf",
-            disabled=disabled,
-            help="Cause, an arrow (->), effect. For example what happens later and cannot cause what was before.",
-        )
-        required = right.text_area(
-            "Arrows that must be, one a line",
-            key="required",
-            placeholder="Raf -> Mek",
-            disabled=disabled,
-            help="Cause, an arrow (->), effect. They are in the graph whatever the data say, so be sure of them.",
-        )
+        typed = {
+            key: column.text_area(
+                f"Arrows that {words} be, one a line",
+                key=key,
+                placeholder=example,
+                disabled=disabled,
+                help=f"Cause, an arrow (->), effect. {advice}",
+            )
+            for column, (key, words, example, advice) in zip(st.columns(2), _KNOWN_ARROWS, strict=True)
+        }
         file = st.file_uploader(
             "Or a file (TOML or CSV), also with tiers and log-odds",
             type=["toml", "csv"],
@@ -103,7 +132,7 @@ def _choose_knowledge(table: Table | None, *, disabled: bool) -> dict[str, Any] 
         found = (
             {} if file is None else read_knowledge(on_disk(file.name, file.getvalue(), "knowledge"), names)
         )
-        for key, text in (("forbidden", forbidden), ("required", required)):
+        for key, text in typed.items():
             if edges := _edges(text, key):
                 found[key] = [*found.get(key, ()), *edges]
         Constraints.build(names, **{key: value for key, value in found.items() if key != "edge_prior"})
@@ -168,51 +197,13 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
         )
         arguments["observational"] = None if reference == _NONE else reference
     with st.expander("More options"):
-        left, middle, right = st.columns(3)
-        arguments["density"] = left.selectbox(
-            "Shape of the effects",
-            ("auto", "linear", "nonlinear", "flow"),
-            key="density",
-            disabled=disabled,
-            help="auto: linear, unless the rows show curves. linear is fast and needs few rows; nonlinear and flow are "
-            "networks: slower, and they need more rows.",
-        )
-        arguments["intervention"] = middle.selectbox(
-            "Kind of interventions",
-            ("auto", "perfect", "imperfect"),
-            key="intervention",
-            disabled=disabled,
-            help="perfect: an intervened variable ignores its causes (a knock-out); imperfect: it may still use them "
-            "(a knock-down).",
-        )
-        arguments["solver"] = right.selectbox(
-            "Solver",
-            ("auto", "search", "gradient", "paper"),
-            key="solver",
-            disabled=disabled,
-            help="auto chooses by the shape of the effects; paper is the published algorithm.",
-        )
-        arguments["n_init"] = int(
-            left.number_input(
-                "Starts",
-                1,
-                50,
-                4,
-                key="n_init",
-                disabled=disabled,
-                help="More starts find better solutions more often, and take longer.",
-            )
-        )
-        arguments["random_state"] = int(
-            middle.number_input(
-                "Seed",
-                0,
-                2**31 - 1,
-                0,
-                key="seed",
-                disabled=disabled,
-                help="The same seed gives the same result.",
-            )
-        )
+        columns = st.columns(3)
+        for column, (name, label, values, explained) in zip(columns, _CHOICES, strict=True):
+            arguments[name] = column.selectbox(label, values, key=name, disabled=disabled, help=explained)
+        more = "More starts find better solutions more often, and take longer."
+        starts = columns[0].number_input("Starts", 1, 50, 4, key="n_init", disabled=disabled, help=more)
+        same = "The same seed gives the same result."
+        seed = columns[1].number_input("Seed", 0, 2**31 - 1, 0, key="seed", disabled=disabled, help=same)
+    arguments |= {"n_init": int(starts), "random_state": int(seed)}
     arguments["max_regimes"] = int(arguments["max_regimes"])
     return arguments

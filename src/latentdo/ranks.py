@@ -180,5 +180,8 @@ def joined_ranks() -> Iterator[Ranks]:
     try:
         yield Ranks.current()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if (
+            signal.getsignal(signal.SIGTERM) is _told_to_stop
+        ):  # else a rank is lost, and there is something to say
+            signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()

@@ -108,6 +108,20 @@ def test_the_command_line_fits_on_a_cluster(two_workers, data, tmp_path):
     pd.testing.assert_frame_equal(here, there)
 
 
+@pytest.mark.slow
+def test_moments_of_a_stream_are_summed_on_a_cluster(two_workers, data, tmp_path):
+    """Row groups of a file, and partitions of a Dask table, each read by the worker that sums it up."""
+    frames = pytest.importorskip("dask.dataframe", reason="dask.dataframe needs further packages")
+    table = data.X.assign(condition=np.where(np.arange(len(data.X)) % 2, data.regimes, -1))
+    table.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    local = estimator().fit_stream(tmp_path / "rows.parquet", regimes="condition")
+    with cluster.compute_on(two_workers.address):
+        for source in (tmp_path / "rows.parquet", frames.from_pandas(table, npartitions=4)):
+            there = estimator(n_jobs=-1).fit_stream(source, regimes="condition")
+            assert there.evidence_ == pytest.approx(local.evidence_, rel=1e-12)
+            pd.testing.assert_frame_equal(there.adjacency_, local.adjacency_)
+
+
 def test_a_scheduler_that_is_not_there(tmp_path, data, capsys, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     data.X.to_csv(tmp_path / "data.csv", index=False)

@@ -86,7 +86,6 @@ def fit(
             with joined_ranks(), warnings.catch_warnings():
                 if not ranks.is_first:  # it computes; the first speaks and writes for all
                     warnings.simplefilter("ignore")
-                ranks.wait()  # or a rank that is late would find the folder that the first has written
                 estimator = fit_table(X, arguments, rows, silent=json or not ranks.is_first)
             if not ranks.is_first:
                 return 0

@@ -1,6 +1,6 @@
 """Interventions unlike the paper's: several targets a regime, atomic ones, unequal regimes, no observational rows.
 
-``python -m experiments.settings`` runs one row for each, on linear and nonlinear data with ten variables, without labels.
+``python -m experiments.settings`` runs a row for each, on linear and nonlinear data, without labels.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def fit_model(
         if j in start:
             mechanism = fit_mechanism(
                 x, y, weights, start[j].network,
-                n_components=n_components, noise=start[j].noise, iterations=iterations,
+                n_components=n_components, noise=start[j].noise, iterations=iterations, rounds=1,
             )  # fmt: skip
         else:
             network, _ = fit_network(x, y, weights, np.random.default_rng(j))
@@ -159,7 +159,10 @@ def refine(
             share = kept.sum(axis=0) / kept.sum()
             responsibilities = np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)
             best = None  # with another number of components costs are not comparable step by step
-        model = fit_model(problem, responsibilities, targets, adjacency, start, n_components=n_components)
+        model = fit_model(
+            problem, responsibilities, targets, adjacency, start,
+            n_components=n_components, own_components=n_components,
+        )  # fmt: skip
         state = settle(problem, model)
         start = {j: state.mechanism(j) for j in range(problem.n_variables)}
         responsibilities = state.responsibilities

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from scipy.special import softmax
 
 from latentdo.model.relu_mixture import Noise
@@ -54,13 +55,44 @@ def fit_noise(residual: Array, weights: Array, n_components: int, start: Noise |
         widths = np.geomspace(0.05, 2.0, n_components)
         noise = Noise(np.full(n_components, 1.0 / n_components), np.zeros(n_components), variance * widths)
     floor = max(NARROWEST**2 * variance, VARIANCE_FLOOR)
-    for _ in range(15 if noise is not start else 6):
-        share = softmax(noise.log_joint(residual), axis=1) * weights[:, None]
-        counts = np.maximum(share.sum(axis=0), 1e-9)
-        means = share.T @ residual / counts
-        spread = (share * (residual[:, None] - means) ** 2).sum(axis=0) / counts
-        noise = Noise(np.maximum(counts / total, 1e-9), means, np.maximum(spread, floor))
-    return noise
+    shape = np.stack([noise.weights, noise.means, noise.variances])
+    _climb(residual, weights, shape, floor, 15 if noise is not start else 6)
+    return Noise(*shape)
+
+
+@njit(cache=True)
+def _climb(residual, weights, shape, floor, iterations):  # type: ignore[no-untyped-def]
+    """EM of a mixture of Gaussians in place; the rows of ``shape [3, c]`` are weights, means and variances."""
+    c = shape.shape[1]
+    share, sums = np.empty(c), np.empty((3, c))
+    for _ in range(iterations):
+        sums[:] = 0.0
+        level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+        for i in range(residual.size):
+            if weights[i] <= 0.0:
+                continue
+            top = -np.inf
+            for a in range(c):
+                off = residual[i] - shape[1, a]
+                share[a] = level[a] - 0.5 * off * off / shape[2, a]
+                top = max(top, share[a])
+            total = 0.0
+            for a in range(c):
+                share[a] = np.exp(share[a] - top)
+                total += share[a]
+            for a in range(c):
+                part = weights[i] * share[a] / total
+                off = residual[i] - shape[1, a]
+                sums[0, a] += part
+                sums[1, a] += part * off
+                sums[2, a] += part * off * off
+        everything = sums[0].sum()
+        for a in range(c):
+            count = max(sums[0, a], 1e-9)
+            step = sums[1, a] / count
+            shape[0, a] = max(count / everything, 1e-9)
+            shape[1, a] += step
+            shape[2, a] = max(sums[2, a] / count - step * step, floor)
 
 
 def fit_mechanism(
@@ -76,12 +108,14 @@ def fit_mechanism(
 ) -> Mechanism:
     """Weighted fit from a given network.
 
-    With mixed noise, network and noise take turns: given the components' shares of every residual the network's
-    problem is a weighted least-squares one again.
+    With mixed noise, network and noise take ``rounds`` turns: given the components' shares of every residual the
+    network's problem is a weighted least-squares one again. Where the noise is not known yet plain least squares come
+    first.
     """
-    network, loss = descend(x, y, weights, network, iterations)
-    if n_components == 1:
-        return Mechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
+    if n_components == 1 or noise is None or noise.weights.size != n_components:
+        network, loss = descend(x, y, weights, network, iterations)
+        if n_components == 1:
+            return Mechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
     for _ in range(rounds):
         noise = fit_noise(y - evaluate(x, network), weights, n_components, noise)
         share = softmax(noise.log_joint(y - evaluate(x, network)), axis=1) / noise.variances

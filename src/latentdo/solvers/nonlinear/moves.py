@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import Noise
 from latentdo.model.relu_network import hidden
 from latentdo.solvers.nonlinear.changes import Changes
@@ -50,9 +51,10 @@ def conflicts(problem: Problem, state: State) -> int:
 class Moves:
     """Improves a state until no move raises its evidence."""
 
-    def __init__(self, problem: Problem, n_components: int) -> None:
+    def __init__(self, problem: Problem, n_components: int, *, flexible: bool = False) -> None:
         self.problem = problem
         self.n_components = n_components
+        self.flexible = flexible
 
     def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
         """Retarget, merge and (if wanted) give birth, in turns."""
@@ -90,7 +92,7 @@ class Moves:
         problem = self.problem
         mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
         mended = False
-        for j, (_, gain) in enumerate(self.flexible(state)):
+        for j, (_, gain) in enumerate(self.flexible_noise(state)):
             parents = state.model.parents[j]
             if gain <= 0.0 or not parents.size:
                 continue
@@ -128,7 +130,7 @@ class Moves:
         """
         problem, resp = self.problem, state.responsibilities
         gains = np.full(state.targets.shape, -np.inf)
-        noises = self.flexible(state)
+        noises = self.flexible_noise(state)
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
             reference = noises[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
@@ -139,8 +141,9 @@ class Moves:
                 if counts[k] < problem.min_rows:
                     continue
                 own = state.model.own.get((k, j)) or fit_own(
-                    problem, j, parents, state.model.networks[j], resp[:, k], plain=doubtful
-                )
+                    problem, j, parents, state.model.networks[j], resp[:, k],
+                    n_components=self.n_components, plain=doubtful,
+                )  # fmt: skip
                 density = state.model.own_log_density(problem.z, j, own)
                 gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
                     max(counts[k], 2.0)
@@ -156,6 +159,11 @@ class Moves:
         weights = state.responsibilities.sum(axis=0) / self.problem.n_rows
         crowded = (weights @ wanted > 0.5) & (weights @ wanted > weights @ state.targets)
         wanted[:, crowded] = state.targets[:, crowded]
+        if self.flexible:
+            # An intervention takes its effects to where noise that passes through the networks may be of another
+            # width. That is no second intervention, however much one would gain.
+            effects = state.targets.astype(np.int64) @ reachability(state.adjacency).astype(np.int64) > 0
+            wanted[effects & (state.targets == 0) & (fixed == FREE)] = 0
         changed = wanted != state.targets
         if not changed.any():
             return state
@@ -242,7 +250,10 @@ class Moves:
                         now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
                             max(counts[k], 2.0)
                         )
-                own = fit_own(problem, int(j), state.model.parents[j], state.model.networks[j], both)
+                own = fit_own(
+                    problem, int(j), state.model.parents[j], state.model.networks[j], both,
+                    n_components=self.n_components,
+                )  # fmt: skip
                 alone = state.model.own_log_density(problem.z, int(j), own)
                 kept = (
                     float(both @ alone)
@@ -281,7 +292,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- births
 
-    def flexible(self, state: State) -> list[tuple[Noise, float]]:
+    def flexible_noise(self, state: State) -> list[tuple[Noise, float]]:
         """For every variable more flexible noise, and what it would gain.
 
         Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
@@ -359,6 +370,19 @@ class Moves:
         left = _left_over(x[leaving], y[leaving])
         return left < 0.5 * spread and (not self.problem.imperfect or left < 10.0 * usual)
 
+    @staticmethod
+    def _is_common(state: State, k: int, j: int, leaving: Array) -> bool:
+        """Whether rows that leave component ``k``'s mechanism of ``j`` are found in components that share it as well.
+
+        Then they are a part of the mechanism that its density does not show, such as an atom, and no intervention.
+        """
+        sharing = (state.targets[:, j] == 0) & (np.arange(state.n_components) != k)
+        if state.targets[k, j] or not sharing.any():
+            return False
+        here = np.average(leaving, weights=state.responsibilities[:, k])
+        elsewhere = np.average(leaving, weights=state.responsibilities[:, sharing].sum(axis=1))
+        return bool(elsewhere > 0.5 * here)
+
     def _is_stranger(self, state: State, trial: State) -> bool:
         """Whether the trial needs more coincidences than the state before.
 
@@ -370,7 +394,8 @@ class Moves:
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         problem = self.problem
-        noises = self.flexible(state)
+        noises = self.flexible_noise(state)
+        below = reachability(state.adjacency)
         for _, k, j, rows, share in self._births(state, noises)[:MAX_TRIES]:
             if not 0.0 < share.mean() < 1.0:
                 continue
@@ -382,11 +407,15 @@ class Moves:
             old = np.log1p(-share.mean()) + state.model.variable_log_density(problem.z, j, k)
             leaving = 1.0 / (1.0 + np.exp(np.clip(old - new, -700.0, 700.0)))
             leaving[problem.labels >= 0] = 0.0
+            if self._is_common(state, k, j, leaving):
+                continue
             responsibilities = np.column_stack(
                 [state.responsibilities, state.responsibilities[:, k] * leaving]
             )
             responsibilities[:, k] -= responsibilities[:, -1]
             newcomer = state.targets[k].copy()
+            if self.flexible and not newcomer[j] and below[newcomer == 1, j].any():
+                continue  # as in retarget
             newcomer[j] = 1
             trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
             if trial.n_components > problem.max_regimes:

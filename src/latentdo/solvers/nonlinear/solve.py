@@ -61,7 +61,9 @@ def solve(
     search = problem
     if problem.n_rows > SEARCH_ROWS:
         search = problem.take(np.sort(rng.choice(problem.n_rows, SEARCH_ROWS, replace=False)))
-    run = _Search(search, configuration, SEARCH_NOISE, Journal(progress), rng)
+    run = _Search(
+        search, configuration, SEARCH_NOISE, Journal(progress), rng, flexible=density != "nonlinear"
+    )
     status: Status = "converged"
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):
@@ -94,12 +96,15 @@ class _Search:
         n_components: int,
         journal: Journal,
         rng: np.random.Generator,
+        *,
+        flexible: bool,
     ) -> None:
         self.problem = problem
         self.configuration = configuration
         self.n_components = n_components
         self.journal = journal
         self.rng = rng
+        self.flexible = flexible
         self.best: State | None = None
         self.families: list[Family] = []
         self.rough: RoughGraph | None = None
@@ -114,7 +119,6 @@ class _Search:
             state = self.start(problem, changes)
         else:
             state = self.start(problem)
-        moves = Moves(problem, self.n_components)
         for _ in range(PASSES):
             if problem.all_labelled or state.n_components == 1:
                 break
@@ -125,14 +129,22 @@ class _Search:
         state = self.prune(state)
         self.best = state
         self.journal.note("parents", state)
-        state = self.turn(moves.improve(state))
+        state = self.improve(state)
+        state = self.turn(state)
         self.best = state
         self.journal.note("final", state)
         if problem.n_labelled == 0 and state.n_components > 1:
             self.best = self.doubt(state)
 
+    @property
+    def moves(self) -> Moves:
+        return Moves(self.problem, self.n_components, flexible=self.flexible)
+
     def start(
-        self, problem: Problem, changes: Changes | None = None, responsibilities: Array | None = None
+        self,
+        problem: Problem,
+        changes: Changes | None = None,
+        responsibilities: Array | None = None,
     ) -> State:
         """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
 
@@ -165,7 +177,7 @@ class _Search:
             self.best, self.rough = state, rough
         self.journal.note("regimes", state)
         # Births wait until the networks fit well: a bad fit looks like a hidden regime.
-        state = Moves(self.problem, self.n_components).improve(state, births=False)
+        state = self.moves.improve(state, births=False)
         self.journal.note("moves", state)
         if before is not None and not self._is_better(state, before):
             return before
@@ -180,9 +192,7 @@ class _Search:
         """
         gain = state.evidence - before.evidence
         now, then = conflicts(self.problem, state), conflicts(self.problem, before)
-        if now == then:
-            return gain > 1.0
-        return now < then and gain > -MISFIT * self.problem.n_rows
+        return bool(gain > 1.0 + MISFIT * self.problem.n_rows * np.sign(now - then))
 
     def again(self, state: State) -> State:
         """Look for the order once more, now that regimes are known well enough to serve as labels."""
@@ -208,6 +218,29 @@ class _Search:
         return refine(
             problem, state.responsibilities, state.targets, adjacency, start, n_components=self.n_components
         )
+
+    def improve(self, state: State) -> State:
+        """Regimes again, now that networks fit well; with flexible noise parents too."""
+        if not self.flexible:
+            return self.moves.improve(state)
+        self.n_components = NOISE_COMPONENTS["flow"]
+        start = {j: state.mechanism(j) for j in range(self.problem.n_variables)}
+        state = refine(
+            self.problem, state.responsibilities, state.targets, state.adjacency, start,
+            n_components=self.n_components,
+        )  # fmt: skip
+        self.best = state
+        self.journal.note("noise", state)
+        state = self.moves.improve(state)
+        self.best = state
+        self.journal.note("moves", state)
+        families = self.families
+        pruned = self.prune(state)
+        self.journal.note("pruned", pruned)
+        if self._is_better(pruned, state):
+            return pruned
+        self.families = families
+        return state
 
     def turn(self, state: State) -> State:
         """Try edges that regimes object to, and those that the rough scores are least sure of, the other way round."""
@@ -240,7 +273,7 @@ class _Search:
             gain -= 0.5 * (mixed.n_parameters - now.n_parameters) * np.log(problem.n_rows)
             flexible += max(gain, 0.0)
         # Both sides may use flexible noise, or the comparison would be about noise.
-        found = state.evidence + sum(gain for _, gain in Moves(problem, self.n_components).flexible(state))
+        found = state.evidence + sum(gain for _, gain in self.moves.flexible_noise(state))
         hidden = bool(found > flexible + SCEPTICISM * np.log(problem.n_rows))
         self.comparison = (
             {"model": "hidden interventions", "evidence": float(found), "chosen": hidden},
@@ -250,8 +283,9 @@ class _Search:
             return state
         # The graph was found with minorities set aside; without them it is another question.
         alone = _Search(
-            replace(problem, max_regimes=1), self.configuration, self.n_components, self.journal, self.rng
-        )
+            replace(problem, max_regimes=1), self.configuration, SEARCH_NOISE, self.journal, self.rng,
+            flexible=self.flexible,
+        )  # fmt: skip
         alone.find()
         assert alone.best is not None
         self.families = alone.families
@@ -313,7 +347,7 @@ def _result(
     density = max(finals, key=lambda name: finals[name].evidence)
     final = finals[density]
     model = final.model
-    gains = Moves(problem, run.n_components).target_gains(final)
+    gains = Moves(problem, run.n_components, flexible=run.flexible).target_gains(final)
     # What did not move is no target, whatever a misfit of its network would gain.
     known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
     probabilities = np.asarray(expit(gains))

@@ -113,3 +113,21 @@ def test_mixed_noise_is_worth_it_and_makes_the_function_robust():
 def test_parameters_are_those_of_network_and_noise():
     noise = Noise(np.full(3, 1 / 3), np.zeros(3), np.ones(3))
     assert Mechanism(np.zeros(12), noise).n_parameters == 12 + 7
+
+
+def test_noise_is_fitted_as_in_the_textbook(two_widths):
+    """Six rounds of EM from a given mixture, written with matrices."""
+    residual, weights = two_widths, np.random.default_rng(0).random(two_widths.size)
+    start = Noise(np.array([0.5, 0.3, 0.2]), np.array([-0.1, 0.0, 0.3]), np.array([0.02, 0.5, 2.0]))
+    p, mean, variance = start.weights, start.means, start.variances
+    for _ in range(6):
+        density = p * np.exp(-0.5 * (residual[:, None] - mean) ** 2 / variance) / np.sqrt(variance)
+        share = weights[:, None] * density / density.sum(axis=1, keepdims=True)
+        count = share.sum(axis=0)
+        p, mean = count / count.sum(), share.T @ residual / count
+        variance = (share * (residual[:, None] - mean) ** 2).sum(axis=0) / count
+    found = fit_noise(residual, weights, 3, start)
+    np.testing.assert_allclose(found.weights, p)
+    np.testing.assert_allclose(found.means, mean, atol=1e-12)
+    np.testing.assert_allclose(found.variances, variance)
+    assert start.means[0] == -0.1  # the start is not touched

@@ -215,3 +215,41 @@ def test_improving_the_optimum_changes_little(truth, planted):
     assert after.n_components == 4
     np.testing.assert_array_equal(after.targets, planted.targets)
     assert after.evidence >= state.evidence
+
+
+def test_effects_of_a_target_are_not_made_targets_where_noise_is_flexible(make_problem, planted, one_hot):
+    """Regime 1 moves ``a``, and so ``b`` and ``c``: a wider noise there is not an intervention on them."""
+    rng = np.random.default_rng(0)
+    wider = planted.x.copy()
+    wider[planted.regimes == 1, 2] += 2.0 * rng.standard_normal((planted.regimes == 1).sum())
+    problem = make_problem(wider)
+    rows = one_hot(planted.regimes)
+    state = refine(problem, rows, planted.targets, planted.adjacency, {}, n_components=1, iterations=1)
+    assert Moves(problem, 1).retarget(state).targets[1, 2] == 1
+    np.testing.assert_array_equal(Moves(problem, 1, flexible=True).retarget(state).targets, planted.targets)
+
+
+def test_rows_that_leave_a_mechanism_everywhere_are_no_regime(truth, planted):
+    _, state = truth
+    everywhere = np.arange(planted.regimes.size) % 3 == 0
+    assert Moves._is_common(state, 0, 2, everywhere.astype(float))
+    assert not Moves._is_common(state, 0, 2, (everywhere & (planted.regimes == 0)).astype(float))
+    # A regime that has a mechanism of its own may always come apart.
+    assert not Moves._is_common(state, 3, 2, everywhere.astype(float))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 3), (1, 3)])
+def test_two_regimes_found_as_one_come_apart(truth, planted, first, second):
+    """One component with the targets of both: each half follows the reference in what only the other changes."""
+    problem, state = truth
+    responsibilities = state.responsibilities.copy()
+    responsibilities[:, first] += responsibilities[:, second]
+    targets = planted.targets.copy()
+    targets[first] |= targets[second]
+    joined = _with(
+        problem, state, np.delete(targets, second, 0), np.delete(responsibilities, second, 1), iterations=4
+    )
+    assert joined.evidence < state.evidence
+    apart = Moves(problem, 1).improve(joined)
+    assert adjusted_rand_index(planted.regimes, apart.responsibilities.argmax(axis=1)) > 0.95
+    assert {tuple(row) for row in apart.targets} == {tuple(row) for row in planted.targets}

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import Noise
@@ -69,7 +70,7 @@ class Moves:
                 state = self.bear(state)
             if state.evidence < before + 1.0:
                 break
-        return state
+        return self.simplify(state) if births else state
 
     def _refine(
         self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
@@ -391,36 +392,78 @@ class Moves:
         """
         return conflicts(self.problem, trial) > conflicts(self.problem, state)
 
+    def _returns(
+        self, state: State, flexible: list[tuple[Noise, float]]
+    ) -> list[tuple[float, int, int, Array]]:
+        """Rows of a component that still follow the reference mechanism of one of its targets, the clearest first.
+
+        Two regimes that were found as one have the targets of both, and each follows the reference in some.
+        """
+        problem = self.problem
+        fixed = problem.fixed(state.n_components)
+        found = []
+        for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
+            mine = state.responsibilities[:, k] * (problem.labels < 0)
+            residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
+            odds = flexible[j][0].log_density(residual) - state.model.variable_log_density(
+                problem.z, int(j), int(k)
+            )
+            staying, share = np.asarray(expit(odds)), 0.5
+            for _ in range(20):
+                share = float(np.clip(mine @ staying / max(mine.sum(), 1e-9), 1e-6, 1.0 - 1e-6))
+                staying = np.asarray(expit(odds + np.log(share / (1.0 - share))))
+            if min(mine @ staying, mine @ (1.0 - staying)) < problem.min_rows:
+                continue
+            gain = float(mine @ (np.logaddexp(np.log(share) + odds, np.log1p(-share))))
+            if gain > 2.0 * np.log(problem.n_rows):
+                found.append((gain, int(k), int(j), staying * (problem.labels < 0)))
+        return sorted(found, key=lambda one: -one[0])
+
+    def _split(
+        self, state: State, k: int, leaving: Array, newcomer: NDArray[np.int8], to_beat: float
+    ) -> State | None:
+        """The state with some rows of component ``k`` as one of their own, if that is much better."""
+        moved = state.responsibilities[:, k] * leaving
+        responsibilities = np.column_stack([state.responsibilities, moved])
+        responsibilities[:, k] -= moved
+        trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
+        if trial.n_components > self.problem.max_regimes:
+            trial = self.merge(trial)
+        to_beat += BIRTH * self.problem.n_rows
+        if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
+            return trial
+        return None
+
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         problem = self.problem
         noises = self.flexible_noise(state)
+        for _, k, j, staying in self._returns(state, noises)[:MAX_TRIES]:
+            newcomer = state.targets[k].copy()
+            newcomer[j] = 0
+            if not newcomer.any() and not state.targets.any(axis=1).all():
+                continue  # they could have joined the reference
+            trial = self._split(state, k, staying, newcomer, 0.0)
+            if trial is not None:
+                return trial
         below = reachability(state.adjacency)
         for _, k, j, rows, share in self._births(state, noises)[:MAX_TRIES]:
+            newcomer = state.targets[k].copy()
+            if self.flexible and not newcomer[j] and below[newcomer == 1, j].any():
+                continue  # as in retarget
             if not 0.0 < share.mean() < 1.0:
                 continue
+            newcomer[j] = 1
             mean = share @ problem.z[rows, j] / share.sum()
             variance = max(share @ (problem.z[rows, j] - mean) ** 2 / share.sum(), VARIANCE_FLOOR)
             new = np.log(share.mean()) - 0.5 * (
                 np.log(2 * np.pi * variance) + (problem.z[:, j] - mean) ** 2 / variance
             )
             old = np.log1p(-share.mean()) + state.model.variable_log_density(problem.z, j, k)
-            leaving = 1.0 / (1.0 + np.exp(np.clip(old - new, -700.0, 700.0)))
-            leaving[problem.labels >= 0] = 0.0
+            leaving = np.asarray(expit(new - old)) * (problem.labels < 0)
             if self._is_common(state, k, j, leaving):
                 continue
-            responsibilities = np.column_stack(
-                [state.responsibilities, state.responsibilities[:, k] * leaving]
-            )
-            responsibilities[:, k] -= responsibilities[:, -1]
-            newcomer = state.targets[k].copy()
-            if self.flexible and not newcomer[j] and below[newcomer == 1, j].any():
-                continue  # as in retarget
-            newcomer[j] = 1
-            trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
-            if trial.n_components > problem.max_regimes:
-                trial = self.merge(trial)
-            to_beat = BIRTH * problem.n_rows + (0.0 if state.targets[k, j] else noises[j][1])
-            if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
+            trial = self._split(state, k, leaving, newcomer, 0.0 if state.targets[k, j] else noises[j][1])
+            if trial is not None:
                 return trial
         return state

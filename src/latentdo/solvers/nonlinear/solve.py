@@ -130,7 +130,9 @@ class _Search:
         self.best = state
         self.journal.note("parents", state)
         state = self.improve(state)
-        state = self.turn(state)
+        turned = self.turn(state)
+        if turned is not state:
+            state = self.moves.improve(turned)
         self.best = state
         self.journal.note("final", state)
         if problem.n_labelled == 0 and state.n_components > 1:

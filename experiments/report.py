@@ -156,7 +156,10 @@ def absent(folder: Path | None = None) -> list[str]:
 def provenance(folder: Path | None = None) -> str:
     """Commits, dates and machine of the stored cells."""
     cells = pd.concat(
-        [store.read(name, folder) for name in ("table1", "cytometry", "semi_supervised", "larger")]
+        [
+            store.read(name, folder)
+            for name in ("table1", "cytometry", "semi_supervised", "larger", "settings")
+        ]
     )
     if "versions" not in cells:
         return runner.machine()
@@ -245,6 +248,8 @@ def page(folder: Path | None = None, pictures: Iterable[str] = ()) -> tuple[str,
     picture("semi-supervised", "Distance and ARI against the share of labels")
     heading("Larger tables, several targets")
     show(summaries.larger(folder))
+    heading("Other interventions")
+    show(summaries.settings(folder))
     heading("Our gradient solver")
     show(summaries.solvers(folder))
     heading("Sensitivity")

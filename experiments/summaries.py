@@ -186,17 +186,37 @@ def larger(folder: Path | None = None) -> Table:
     table = Table(
         "larger",
         "Linear data: twenty variables, and regimes with one to three targets. Mean ± standard error (graphs).",
-        (*header, "Hamming", "empty graph", "ARI", "target F1", "seconds"),
+        (*header, *MEASURED),
     )
     keys = ["n_variables", "max_targets", "intervention", "edges_per_node", "variant"]
     for values, cells in _groups(frame, keys):
         size, targets, *rest = values
         line = (str(size), "1" if targets == 1 else f"1 to {targets}", *map(str, rest))
-        measured = (number(cells["hamming"]), f"{cells['true_edges'].mean():.1f}", number(cells["ari"], 2))
-        table.rows.append(
-            (*line, *measured, number(cells["target_f1"], 2), f"{cells['fit_seconds'].median():.0f}")
-        )
+        table.rows.append((*line, *_measured(cells)))
     return table
+
+
+def settings(folder: Path | None = None) -> Table:
+    """Interventions unlike the paper's."""
+    frame = store.read("settings", folder)
+    table = Table(
+        "settings",
+        "Ten variables, stochastic (or atomic) interventions, no labels. Mean ± standard error (graphs).",
+        ("interventions", "mechanism", "e", *MEASURED),
+    )
+    for values, cells in _groups(frame, ["setting", "mechanism", "edges_per_node"]):
+        table.rows.append((*map(str, values), *_measured(cells)))
+    return table
+
+
+MEASURED = ("Hamming", "empty graph", "ARI", "target F1", "seconds")
+
+
+def _measured(cells: pd.DataFrame) -> tuple[str, ...]:
+    """What :data:`MEASURED` names."""
+    means = number(cells["hamming"]), f"{cells['true_edges'].mean():.1f}"
+    seconds = f"{cells['fit_seconds'].median():.0f}"
+    return (*means, number(cells["ari"], 2), number(cells["target_f1"], 2), seconds)
 
 
 def pairs(folder: Path | None = None) -> Table:

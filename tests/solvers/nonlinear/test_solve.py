@@ -152,10 +152,10 @@ def test_the_same_seed_gives_the_same_fit(data, latent):
 
 def test_the_order_of_the_history(latent):
     steps = [entry["step"] for entry in latent.result_.history]
-    first, last = steps[:-2], steps[-2:]
-    assert first[:2] == ["regimes", "moves"]
-    assert first in (["regimes", "moves"] * passes for passes in range(1, 2 + module.PASSES))
-    assert last == ["parents", "final"]
+    every = ["regimes", "moves", "regimes, look 2", "moves, look 2", "regimes, look 3", "moves, look 3"]
+    assert len(every) == 2 * (1 + module.PASSES)
+    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + module.PASSES))
+    assert steps[-2:] == ["parents", "final"]
     evidence = [entry["evidence"] for entry in latent.result_.history]
     assert evidence[1] >= evidence[0]
     assert evidence[-1] >= evidence[-2]
@@ -250,3 +250,13 @@ def test_no_target_is_certain_that_is_not_shown():
     data = simulate(5, 1, "nonadditive", n_samples=2000, random_state=1301)
     result = _fit(data, regimes=data.regimes, density="flow").result_
     assert (result.target_probabilities[result.model.topology.targets == 0] <= 0.5).all()
+
+
+def test_progress_tells_the_time_left_and_names_no_step_twice(data):
+    told = []
+    _fit(data, density="flow", progress=told.append)
+    steps = [entry["step"] for entry in told]
+    assert (steps[0], steps[-1]) == ("regimes", "final")
+    assert len(set(steps)) == len(steps)
+    assert all(entry["left"] >= 0.0 for entry in told)
+    assert told[-1]["left"] == 0.0

@@ -78,4 +78,7 @@ def test_a_journal_keeps_and_tells():
         "step": "first", "evidence": -1.5, "regimes": 3, "edges": 1, "seconds": 0,
     }  # fmt: skip
     assert heard[0]["seconds"] <= heard[1]["seconds"]
+    journal.note("third", state, left=3.0)
+    assert heard[2] == {**journal.entries[2], "left": 3.0}
+    assert "left" not in journal.entries[2]  # a guess is not part of the history
     Journal(None).note("nobody listens", state)

@@ -24,8 +24,8 @@ class Journal:
         self.entries: list[Mapping[str, Any]] = []
         self._progress = progress
 
-    def note(self, step: str, state: SearchState) -> None:
-        """Record where the fit stands after a step."""
+    def note(self, step: str, state: SearchState, left: float | None = None) -> None:
+        """Record where the fit stands after a step, and tell how many seconds are about ``left``."""
         entry = {
             "step": step,
             "evidence": state.evidence,
@@ -35,7 +35,7 @@ class Journal:
         }
         self.entries.append(entry)
         if self._progress is not None:
-            self._progress(entry)
+            self._progress(entry if left is None else {**entry, "left": left})
 
 
 def canonical(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from latentdo.metrics import adjusted_rand_index
+from latentdo.solvers.nonlinear.births import is_common
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.moves import Moves
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
@@ -232,10 +233,10 @@ def test_effects_of_a_target_are_not_made_targets_where_noise_is_flexible(make_p
 def test_rows_that_leave_a_mechanism_everywhere_are_no_regime(truth, planted):
     _, state = truth
     everywhere = np.arange(planted.regimes.size) % 3 == 0
-    assert Moves._is_common(state, 0, 2, everywhere.astype(float))
-    assert not Moves._is_common(state, 0, 2, (everywhere & (planted.regimes == 0)).astype(float))
+    assert is_common(state, 0, 2, everywhere.astype(float))
+    assert not is_common(state, 0, 2, (everywhere & (planted.regimes == 0)).astype(float))
     # A regime that has a mechanism of its own may always come apart.
-    assert not Moves._is_common(state, 3, 2, everywhere.astype(float))
+    assert not is_common(state, 3, 2, everywhere.astype(float))
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 3), (1, 3)])

@@ -7,18 +7,15 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import Noise
-from latentdo.model.relu_network import hidden
+from latentdo.solvers.nonlinear.births import propose
 from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import State, fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.local_scores import FREE, TARGET
-from latentdo.solvers.search.minority import two_mechanisms
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
@@ -27,20 +24,11 @@ TINY = 1e-300
 FLEXIBLE = 3
 """Gaussians in the noise that a birth has to beat."""
 
-PROBE_ROWS = 1500
-"""Rows of a component on which births are looked for."""
-
 BIRTH = 0.01
 """Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit."""
 
 MAX_TRIES = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
-
-
-def _left_over(inputs: Array, y: Array) -> float:
-    """Variance of ``y`` that no linear function of the inputs explains."""
-    design = np.column_stack([np.ones(y.size), inputs])
-    return float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
 
 
 def conflicts(problem: Problem, state: State) -> int:
@@ -314,76 +302,6 @@ class Moves:
             found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
         return found
 
-    def _births(
-        self, state: State, flexible: list[tuple[Noise, float]]
-    ) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
-        """Rows of a component that follow a second mechanism in one variable, the clearest case first."""
-        problem = self.problem
-        rng = np.random.default_rng(0)
-        births = []
-        for k in range(state.n_components):
-            member = np.flatnonzero((state.responsibilities[:, k] > 0.5) & (problem.labels < 0))
-            if member.size < 3 * problem.min_rows:
-                continue
-            rows = np.sort(rng.permutation(member)[:PROBE_ROWS])
-            for j in range(problem.n_variables):
-                y = problem.z[rows, j]
-                if state.targets[k, j]:
-                    base = state.model.variable_log_density(problem.z[rows], j, k)
-                else:
-                    base = flexible[j][0].log_density(y - state.model.reference_mean(problem.z[rows], j))
-                now, best = float(base.sum()), None
-                misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
-                for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
-                    share = mask.astype(np.float64)
-                    view = np.column_stack([np.ones(rows.size), y])
-                    value = two_mechanisms(
-                        view, 0, 1, base, np.ones(rows.size), share, 25, 0.1, VARIANCE_FLOOR
-                    )
-                    if best is None or value > best[0]:
-                        best = value, share
-                assert best is not None
-                gain = (best[0] - now) * member.size / rows.size
-                leaving = best[1] > 0.5
-                if gain > 2.0 * np.log(problem.n_rows) and not self._is_misfit(state, j, rows, leaving):
-                    births.append((gain, k, j, rows, best[1]))
-        return sorted(births, key=lambda birth: -birth[0])
-
-    def _is_misfit(self, state: State, j: int, rows: NDArray[np.int64], leaving: NDArray[np.bool_]) -> bool:
-        """Whether rows that leave a component's mechanism of ``j`` show a bad network, not an intervention.
-
-        Where a network is off, the variable is still a function of its parents with little noise, or with less than
-        elsewhere. An intervention makes it something else: independent of the parents if it is perfect, noisier if it
-        is not. (Interventions on the function alone are for the minorities at the start to find.)
-        """
-        parents = state.model.parents[j]
-        if leaving.sum() < 5 * (parents.size + 2) or leaving.all():
-            return True
-        if not parents.size:
-            return False
-        x, y = self.problem.z[np.ix_(rows, parents)], self.problem.z[rows, j]
-        # The noise of those who stay, once their mechanism is no longer bent towards those who leave.
-        bent = np.column_stack([x, hidden(x, state.model.networks[j])])
-        usual = _left_over(bent[~leaving], y[~leaving])
-        spread = float(y[leaving].var())
-        if spread < usual:
-            return True
-        left = _left_over(x[leaving], y[leaving])
-        return left < 0.5 * spread and (not self.problem.imperfect or left < 10.0 * usual)
-
-    @staticmethod
-    def _is_common(state: State, k: int, j: int, leaving: Array) -> bool:
-        """Whether rows that leave component ``k``'s mechanism of ``j`` are found in components that share it as well.
-
-        Then they are a part of the mechanism that its density does not show, such as an atom, and no intervention.
-        """
-        sharing = (state.targets[:, j] == 0) & (np.arange(state.n_components) != k)
-        if state.targets[k, j] or not sharing.any():
-            return False
-        here = np.average(leaving, weights=state.responsibilities[:, k])
-        elsewhere = np.average(leaving, weights=state.responsibilities[:, sharing].sum(axis=1))
-        return bool(elsewhere > 0.5 * here)
-
     def _is_stranger(self, state: State, trial: State) -> bool:
         """Whether the trial needs more coincidences than the state before.
 
@@ -392,78 +310,17 @@ class Moves:
         """
         return conflicts(self.problem, trial) > conflicts(self.problem, state)
 
-    def _returns(
-        self, state: State, flexible: list[tuple[Noise, float]]
-    ) -> list[tuple[float, int, int, Array]]:
-        """Rows of a component that still follow the reference mechanism of one of its targets, the clearest first.
-
-        Two regimes that were found as one have the targets of both, and each follows the reference in some.
-        """
-        problem = self.problem
-        fixed = problem.fixed(state.n_components)
-        found = []
-        for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
-            mine = state.responsibilities[:, k] * (problem.labels < 0)
-            residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
-            odds = flexible[j][0].log_density(residual) - state.model.variable_log_density(
-                problem.z, int(j), int(k)
-            )
-            staying, share = np.asarray(expit(odds)), 0.5
-            for _ in range(20):
-                share = float(np.clip(mine @ staying / max(mine.sum(), 1e-9), 1e-6, 1.0 - 1e-6))
-                staying = np.asarray(expit(odds + np.log(share / (1.0 - share))))
-            if min(mine @ staying, mine @ (1.0 - staying)) < problem.min_rows:
-                continue
-            gain = float(mine @ (np.logaddexp(np.log(share) + odds, np.log1p(-share))))
-            if gain > 2.0 * np.log(problem.n_rows):
-                found.append((gain, int(k), int(j), staying * (problem.labels < 0)))
-        return sorted(found, key=lambda one: -one[0])
-
-    def _split(
-        self, state: State, k: int, leaving: Array, newcomer: NDArray[np.int8], to_beat: float
-    ) -> State | None:
-        """The state with some rows of component ``k`` as one of their own, if that is much better."""
-        moved = state.responsibilities[:, k] * leaving
-        responsibilities = np.column_stack([state.responsibilities, moved])
-        responsibilities[:, k] -= moved
-        trial = self._refine(state, responsibilities, np.vstack([state.targets, newcomer]), 6)
-        if trial.n_components > self.problem.max_regimes:
-            trial = self.merge(trial)
-        to_beat += BIRTH * self.problem.n_rows
-        if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
-            return trial
-        return None
-
     def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
-        problem = self.problem
         noises = self.flexible_noise(state)
-        for _, k, j, staying in self._returns(state, noises)[:MAX_TRIES]:
-            newcomer = state.targets[k].copy()
-            newcomer[j] = 0
-            if not newcomer.any() and not state.targets.any(axis=1).all():
-                continue  # they could have joined the reference
-            trial = self._split(state, k, staying, newcomer, 0.0)
-            if trial is not None:
-                return trial
-        below = reachability(state.adjacency)
-        for _, k, j, rows, share in self._births(state, noises)[:MAX_TRIES]:
-            newcomer = state.targets[k].copy()
-            if self.flexible and not newcomer[j] and below[newcomer == 1, j].any():
-                continue  # as in retarget
-            if not 0.0 < share.mean() < 1.0:
-                continue
-            newcomer[j] = 1
-            mean = share @ problem.z[rows, j] / share.sum()
-            variance = max(share @ (problem.z[rows, j] - mean) ** 2 / share.sum(), VARIANCE_FLOOR)
-            new = np.log(share.mean()) - 0.5 * (
-                np.log(2 * np.pi * variance) + (problem.z[:, j] - mean) ** 2 / variance
-            )
-            old = np.log1p(-share.mean()) + state.model.variable_log_density(problem.z, j, k)
-            leaving = np.asarray(expit(new - old)) * (problem.labels < 0)
-            if self._is_common(state, k, j, leaving):
-                continue
-            trial = self._split(state, k, leaving, newcomer, 0.0 if state.targets[k, j] else noises[j][1])
-            if trial is not None:
+        for birth in propose(self.problem, state, noises, spare_effects=self.flexible):
+            moved = state.responsibilities[:, birth.component] * birth.leaving
+            responsibilities = np.column_stack([state.responsibilities, moved])
+            responsibilities[:, birth.component] -= moved
+            trial = self._refine(state, responsibilities, np.vstack([state.targets, birth.targets]), 6)
+            if trial.n_components > self.problem.max_regimes:
+                trial = self.merge(trial)
+            to_beat = birth.to_beat + BIRTH * self.problem.n_rows
+            if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
                 return trial
         return state

@@ -6,6 +6,9 @@ The way from a table to a graph (:func:`.solve.solve`):
    left out by a two-component mixture. The best graph in these tables gives an order of the variables.
 2. :mod:`.regimes`: with all predecessors as inputs every variable's minority is found in all rows; minorities that
    coincide become regimes.
-3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes are born and merged.
+3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes merge. What moves between them
+   (:mod:`.changes`) says more about the order: 1 to 3 are repeated with it.
 4. :mod:`.parents`: predecessors that a network can do without are no parents.
+5. Moves again, with births (:mod:`.births`); where noise need not be Gaussian they and the parents are judged with mixed
+   noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
 """

@@ -9,6 +9,6 @@ The way from a table to a graph (:func:`.solve.solve`):
 3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes merge. What moves between them
    (:mod:`.changes`) says more about the order: 1 to 3 are repeated with it.
 4. :mod:`.parents`: predecessors that a network can do without are no parents.
-5. Moves again, with births (:mod:`.births`); where noise need not be Gaussian they and the parents are judged with mixed
-   noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
+5. Moves again, with births (:mod:`.births`); where noise need not be Gaussian they and the parents are judged with
+   mixed noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
 """

@@ -15,7 +15,7 @@ from latentdo.solvers.nonlinear.levenberg import descend
 VARIANCE_FLOOR = 1e-14
 """Smallest noise variance of a standardised variable. Deep graphs of the benchmark do have such small noise."""
 
-NARROWEST = 1e-3
+NARROWEST = 0.05
 """A component of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
 
 

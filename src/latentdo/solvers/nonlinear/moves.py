@@ -222,6 +222,8 @@ class Moves:
             if b < problem.n_labelled:
                 continue
             both = resp[:, a] + resp[:, b]
+            # A mixture could stand for what two regimes do to different variables, so it may not join them.
+            alike = np.array_equal(state.targets[a], state.targets[b])
             touched = np.flatnonzero(state.targets[a] | state.targets[b])
             change = 0.5 * np.log(n)
             change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
@@ -241,7 +243,7 @@ class Moves:
                         )
                 own = fit_own(
                     problem, int(j), state.model.parents[j], state.model.networks[j], both,
-                    n_components=self.n_components,
+                    n_components=self.n_components if alike else 1,
                 )  # fmt: skip
                 alone = state.model.own_log_density(problem.z, int(j), own)
                 kept = (

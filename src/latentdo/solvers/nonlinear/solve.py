@@ -15,11 +15,12 @@ from threadpoolctl import threadpool_limits
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import ReluMixture
+from latentdo.model.relu_network import with_input
 from latentdo.result import FitResult, Status
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
-from latentdo.solvers.nonlinear.lattice import Array, RoughGraph, rough_graph
-from latentdo.solvers.nonlinear.mechanism import fit_noise
+from latentdo.solvers.nonlinear.em import State, Targets, fit_model, refine, settle
+from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
+from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate
@@ -159,11 +160,11 @@ class _Search:
         self,
         problem: Problem,
         changes: Changes | None = None,
-        responsibilities: Array | None = None,
+        known: State | None = None,
     ) -> State:
         """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
 
-        With ``responsibilities`` regimes are not looked for: the problem's labels stand for them.
+        With a ``known`` state regimes are not looked for: the problem's labels stand for them.
         """
         self.looks += 1
         lateness = None
@@ -184,8 +185,14 @@ class _Search:
             targets = np.zeros((1, problem.n_variables), dtype=np.int8)
         else:
             first, targets = first_regimes(problem, np.column_stack([second for second, _ in found]))
+        if known is not None:
+            # A regime without targets would lose its rows; it was told apart by something.
+            first = known.responsibilities
+            lost = ~targets.any(axis=1) & known.targets.any(axis=1)
+            targets[lost] = known.targets[lost]
+            start |= self._better_before(known, inputs, start, targets)
         state = refine(
-            self.problem, first if responsibilities is None else responsibilities, targets, _matrix(inputs),
+            self.problem, first, targets, _matrix(inputs),
             start, n_components=self.n_components, iterations=12,
         )  # fmt: skip
         before = self.best
@@ -200,6 +207,30 @@ class _Search:
         self.best, self.rough = state, rough
         return state
 
+    def _better_before(
+        self, known: State, inputs: list[list[int]], fresh: Mapping[int, Mechanism], targets: Targets
+    ) -> dict[int, Mechanism]:
+        """Mechanisms of an earlier state that fit better than fresh ones whose inputs include theirs."""
+        z, better = self.problem.z, {}
+        for j, wanted in enumerate(inputs):
+            parents = known.model.parents[j].tolist()
+            if not parents or not set(parents) <= set(wanted):
+                continue
+            network = known.model.networks[j]
+            for i in sorted(set(wanted) - set(parents)):
+                place = int(np.searchsorted(parents, i))
+                network = with_input(network, len(parents), place)
+                parents.insert(place, i)
+            weights = known.responsibilities @ (1.0 - targets[:, j])
+            x, y = np.ascontiguousarray(z[:, wanted]), z[:, j]
+            before, now = (
+                fit_mechanism(x, y, weights, start, n_components=self.n_components)
+                for start in (network, fresh[j].network)
+            )
+            if weights @ (before.log_density(x, y) - now.log_density(x, y)) > 0.0:
+                better[j] = before
+        return better
+
     def _is_better(self, state: State, before: State) -> bool:
         """Whether a state needs fewer coincidences than the one before, or no more and has more evidence.
 
@@ -208,14 +239,15 @@ class _Search:
         """
         gain = state.evidence - before.evidence
         now, then = conflicts(self.problem, state), conflicts(self.problem, before)
-        return bool(gain > 1.0 + MISFIT * self.problem.n_rows * np.sign(now - then))
+        allowed = (2.0 * MISFIT if self.flexible else MISFIT) * self.problem.n_rows
+        return bool(gain > 1.0 + allowed * np.sign(now - then))
 
     def again(self, state: State) -> State:
         """Look for the order once more, now that regimes are known well enough to serve as labels."""
         changes = Changes.between(self.problem.z, state.responsibilities)
         labels = state.responsibilities.argmax(axis=1)
         labelled = replace(self.problem, labels=labels, known=changes.known(self.problem))
-        return self.start(labelled, changes, state.responsibilities)
+        return self.start(labelled, changes, state)
 
     def prune(self, state: State) -> State:
         """Keep the inputs that are parents, and settle the rows again."""

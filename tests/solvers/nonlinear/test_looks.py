@@ -1,0 +1,87 @@
+"""Further looks for the order of the variables: nothing that was right before is lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from latentdo.metrics import adjusted_rand_index
+from latentdo.model.relu_mixture import Noise
+from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.mechanism import Mechanism
+from latentdo.solvers.nonlinear.solve import MISFIT, SEARCH_NOISE, _Search
+from latentdo.solvers.search.reporting import Journal
+from latentdo.solvers.search.solve import SearchConfiguration
+
+
+@pytest.fixture
+def search(make_problem, planted):
+    return _Search(
+        make_problem(planted.x), SearchConfiguration(), SEARCH_NOISE, Journal(None), np.random.default_rng(0),
+        flexible=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def truth(search, planted, one_hot):
+    rows = one_hot(planted.regimes)
+    return refine(search.problem, rows, planted.targets, planted.adjacency, {}, n_components=SEARCH_NOISE)
+
+
+def test_a_look_from_the_truth_stays_there(search, truth, planted):
+    again = search.again(truth)
+    assert again.n_components == truth.n_components
+    assert adjusted_rand_index(planted.regimes, again.responsibilities.argmax(axis=1)) > 0.95
+    assert (again.adjacency >= planted.adjacency).all()  # predecessors, before any is dropped
+
+
+def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth, monkeypatch):
+    module = "latentdo.solvers.nonlinear.solve"
+
+    def blind(problem, minority):
+        k = problem.n_labelled
+        return np.eye(k)[problem.labels], np.zeros((k, problem.n_variables), dtype=np.int8)
+
+    monkeypatch.setattr(f"{module}.first_regimes", blind)
+    again = search.again(truth)
+    assert again.n_components == truth.n_components
+    np.testing.assert_array_equal(again.targets, truth.targets)
+
+
+def test_earlier_networks_serve_where_fresh_ones_fit_worse(search, truth, planted):
+    """``c`` may use both parents as before; ``b`` not its own, so its fresh network stays whatever it is."""
+    flat = Mechanism(np.zeros(1), Noise.gaussian(1.0))
+    wide = Mechanism(np.zeros(3), Noise.gaussian(1.0))  # constant in two inputs
+    fresh = {0: flat, 1: flat, 2: wide}
+    better = search._better_before(truth, [[], [], [0, 1]], fresh, planted.targets)
+    assert set(better) == {2}
+    x, y = np.ascontiguousarray(search.problem.z[:, :2]), search.problem.z[:, 2]
+    untouched = planted.regimes != 3
+    gain = (
+        better[2].log_density(x, y)[untouched].mean() - truth.mechanism(2).log_density(x, y)[untouched].mean()
+    )
+    assert gain > -0.05
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+def test_coincidences_count_more_than_some_evidence(search, truth, flexible, monkeypatch):
+    """Fewer are better unless they cost more than a misfit explains; more only if evidence gains more than that."""
+    search.flexible = flexible
+    limit = MISFIT * (2.0 if flexible else 1.0) * search.problem.n_rows
+    counts = {}
+    monkeypatch.setattr("latentdo.solvers.nonlinear.solve.conflicts", lambda _, state: counts[id(state)])
+
+    def state(evidence, coincidences):
+        made = type("S", (), {"evidence": evidence})()
+        counts[id(made)] = coincidences
+        kept.append(made)  # identities must not be used again
+        return made
+
+    kept = []
+    before = state(0.0, 2)
+    assert search._is_better(state(2.0, 2), before)
+    assert not search._is_better(state(0.5, 2), before)
+    assert search._is_better(state(2.0 - limit, 1), before)
+    assert not search._is_better(state(-limit, 1), before)
+    assert search._is_better(state(2.0 + limit, 3), before)
+    assert not search._is_better(state(limit, 3), before)

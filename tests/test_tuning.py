@@ -251,3 +251,12 @@ def test_on_the_command_line(data, tmp_path, capsys):
     capsys.readouterr()
     assert main([*arguments, "--n-trials", "3", "--overwrite", "--density", "linear"]) == 1
     assert "Give another --study-name or another storage." in capsys.readouterr().err
+
+
+def test_scores_that_differ_by_rounding_are_as_good():
+    def trial(number, held_out):
+        attributes = {"held_out": held_out, "blocks": [held_out] * 3, "edges": 3, "targets": 3, "regimes": 4}
+        return types.SimpleNamespace(number=number, params={}, user_attrs=attributes | {"seconds": 1.0})
+
+    table = choose([trial(0, 3.434935191606567), trial(1, 3.434935191605114), trial(2, 3.4)], [])
+    assert table["within_one_error"].tolist() == [True, True, False]

@@ -61,7 +61,7 @@ class EstimatorOptions:
     transform
         Applied to every column before anything else. Default: none.
     n_init
-        Most starts; the search ends earlier if two agree. Default: 4.
+        Most starts of the linear search, which ends earlier if two agree. Default: 4.
     random_state
         Seed; the same seed gives the same result. Default: 0.
     n_jobs

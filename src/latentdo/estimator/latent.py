@@ -79,7 +79,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     missing : {"error", "drop"}
         What to do about rows with missing values.
     n_init : int
-        Largest number of different starts; the search stops earlier if two agree, and networks take one for four.
+        Largest number of different starts; the linear search stops earlier if two agree; the search
+        with networks has one, gradient solvers one for four.
     random_state : int, RandomState or None
         Source of randomness. An int makes the fit reproducible.
     device : str
@@ -281,6 +282,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         check_number_of_labels(sample, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
+        if self.density == "auto":
+            notes.append("Rows that are streamed are fitted with straight lines; curves were not looked for.")
         result = solve_stream(sample, stream.parts, request, report)
         result = replace(result, data_hash=stream.content_hash)
         self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
@@ -303,7 +306,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
-            warnings.warn(f"the fit has {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
+            verb = "was" if result.status == "interrupted" else "has"
+            warnings.warn(
+                f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3
+            )
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable regime of new rows, ``[n]``."""

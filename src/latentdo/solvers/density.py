@@ -66,7 +66,7 @@ def solve(
             return replace(linear, warnings=(*linear.warnings, NOT_FITTED))
         networks = search_networks(dataset, configuration, "auto", progress)
     except KeyboardInterrupt:
-        return replace(linear, status="interrupted", message="interrupted: networks were not fitted")
+        return replace(linear, status="interrupted", message="networks were not fitted")
     best = networks if _is_better(networks, linear, dataset.n_rows) else linear
     chosen: tuple[Mapping[str, Any], ...] = tuple(
         {

@@ -85,10 +85,13 @@ def solve_stream(
     sample: Dataset, parts: Sequence[Part], request: Request, progress: Progress | None = None
 ) -> FitResult:
     """Fit rows that do not fit into memory; linear search only, because its moments add up."""
-    if request.chosen_solver != "search" or request.chosen_density != "linear":
+    blocking = [f"solver={request.solver!r}"] if request.chosen_solver != "search" else []
+    blocking += [f"density={request.density!r}"] if request.chosen_density != "linear" else []
+    if blocking:
+        need = "needs" if len(blocking) == 1 else "need"
         raise ValueError(
-            f"solver={request.solver!r} and density={request.density!r} need all rows in memory; stream with "
-            "density='linear' and solver='search', or fit a sample of the rows"
+            f"{' and '.join(blocking)} {need} all rows in memory; stream with density='linear' and "
+            "solver='search', or fit a sample of the rows"
         )
     return solve_in_parts(sample, parts, _search_configuration(request), progress)
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["choose"]
 
 
+ROUNDING = 1e-9
+"""Relative differences of scores that are no differences: sums of thousands of rows in another order."""
+
+
 def choose(trials: Sequence[optuna_types.trial.FrozenTrial], names: list[str]) -> pd.DataFrame:
     """All trials as a table; the sparsest within one standard error of the best is marked as chosen."""
     best = max(trials, key=lambda t: (t.user_attrs["held_out"], -t.number))
@@ -25,7 +29,8 @@ def choose(trials: Sequence[optuna_types.trial.FrozenTrial], names: list[str]) -
         attributes = {
             key: t.user_attrs[key] for key in ("held_out", "edges", "targets", "regimes", "seconds")
         }
-        close = bool(best.user_attrs["held_out"] - t.user_attrs["held_out"] <= error)
+        behind = best.user_attrs["held_out"] - t.user_attrs["held_out"]
+        close = bool(behind <= error + ROUNDING * abs(best.user_attrs["held_out"]))
         records.append(
             {"trial": t.number, **{n: t.params[n] for n in names}, **attributes, "within_one_error": close}
         )

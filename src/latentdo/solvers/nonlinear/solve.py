@@ -419,7 +419,7 @@ def _result(
         density=density,
         intervention=configuration.intervention,
         status=status,
-        message="" if status == "converged" else "interrupted: the best state so far",
+        message="" if status == "converged" else "this is the best state so far",
         history=tuple(run.journal.entries),
         comparison=run.comparison,
         data_hash=dataset.content_hash(),

@@ -304,7 +304,7 @@ def _result(
         density="linear",
         intervention=configuration.intervention,
         status=status,
-        message="" if status == "converged" else "interrupted: the best state so far",
+        message="" if status == "converged" else "this is the best state so far",
         history=tuple(journal.entries),
         comparison=comparison,
         data_hash=dataset.content_hash(),

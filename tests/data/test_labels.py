@@ -175,6 +175,79 @@ def test_bad_targets_are_refused(regimes: Any, targets: Any, message: str) -> No
         labelled(regimes, targets=targets)
 
 
+CONDITIONS = ["control", "c", "a", "b"] * 3
+
+
+@pytest.mark.parametrize(
+    ("regimes", "targets", "message"),
+    [
+        (CONDITIONS, {"a": "a"}, r"^targets does not mention 'b', 'c', which occur in regimes; add them"),
+        (CONDITIONS, {"a": "a", "b": []}, r"^targets does not mention 'c', which occurs in regimes; add it"),
+        (
+            CONDITIONS,
+            {"drug": "a"},
+            r"^targets mentions 'drug', which no row of regimes has; the labels are 'a', 'b', 'c'\. targets does not",
+        ),
+        (
+            ["control", "drug", "salt"] * 4,
+            {"Drugs": "a"},
+            r"^targets mentions 'Drugs'.*did you mean 'drug' by 'Drugs'",
+        ),
+        (["control", 1, 2] * 4, {"1": "a", "2": "b"}, r"^targets mentions '1', '2'.*did you mean 1 by '1'"),
+        (
+            CONDITIONS,
+            {"a": ["cc"]},
+            r"^targets of 'a' names 'cc'.*'a', 'b', 'c'; did you mean 'c' by 'cc'\?$",
+        ),
+        (
+            CONDITIONS,
+            {"a": ["height"]},
+            r"^targets of 'a' names 'height', but the variables are 'a', 'b', 'c'\.$",
+        ),
+    ],
+)
+def test_a_wrong_name_in_targets_comes_before_what_is_left_out(
+    regimes: list[Any], targets: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        labelled(regimes, targets=targets, observational="control")
+
+
+def many(**rows: int) -> list[str]:
+    return [label for label, n in rows.items() for _ in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("regimes", "message"),
+    [
+        (many(contrl=1, control=11), r"^label 'contrl' has 1 row; did you mean 'control'\?$"),
+        (many(Control=2, control=10), r"^label 'Control' has 2 rows; did you mean 'control'\?$"),
+        (["drug b "] + ["drug_b"] * 11, r"^label 'drug b ' has 1 row; did you mean 'drug_b'\?$"),
+    ],
+)
+def test_a_rare_label_that_looks_misspelt_is_pointed_out(regimes: list[str], message: str) -> None:
+    with pytest.warns(DataWarning, match=message):
+        labelled(regimes, observational=None)
+
+
+@pytest.mark.parametrize(
+    "regimes",
+    [
+        many(dose1=2, dose10=10),  # numbers differ on purpose
+        many(drug_a=2, drug_b=10),  # and so do words
+        many(salt=2, control=10),
+        many(contrl=6, control=6),
+        many(contrl=4, control=4, salt=4),
+        [1] * 2 + [11] * 10,
+        [None] * 11 + ["control"],
+    ],
+)
+def test_other_rare_labels_are_left_alone(regimes: list[Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labelled(regimes, observational=None)
+
+
 def test_a_column_of_conditions_is_recognised() -> None:
     frame = pd.DataFrame(
         {"a": np.arange(20.0), "who knows": ["x", "y"] * 10, "note": [str(i) * 2 + "?" for i in range(20)]}

@@ -8,8 +8,16 @@ what cannot be used is refused with row, column and remedy.
 together.
 """
 
-from latentdo.data.dataset import Dataset
+from latentdo.data.dataset import Dataset, content_hash
 from latentdo.data.labels import REFERENCE_LABEL
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
 
-__all__ = ["REFERENCE_LABEL", "DataWarning", "Dataset", "Missing", "table_to_array", "validate_rows"]
+__all__ = [
+    "REFERENCE_LABEL",
+    "DataWarning",
+    "Dataset",
+    "Missing",
+    "content_hash",
+    "table_to_array",
+    "validate_rows",
+]

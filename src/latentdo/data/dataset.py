@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from latentdo.data.labels import encode_regimes, encode_targets, order_labels
+from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
     check_finite,
@@ -26,7 +26,7 @@ from latentdo.data.table import (
 )
 from latentdo.transforms import Preprocessor
 
-__all__ = ["Dataset"]
+__all__ = ["Dataset", "content_hash"]
 
 Array = NDArray[np.float64]
 
@@ -149,7 +149,8 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat, or labels were given without saying which of them is observational.
+            rows repeat, labels were given without saying which of them is observational, or a label with very few rows
+            is spelt almost as another one.
         """
         if missing not in ("error", "drop"):
             raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
@@ -183,7 +184,10 @@ class Dataset:
             return cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
         index = X.index if isinstance(X, pd.DataFrame) else None
         codes, seen = encode_regimes(regimes, kept, n_all, index)
-        labels = order_labels(seen, targets, observational, has_unknown=bool((codes < 0).any()))
+        warn_about_rare_labels(codes, seen)
+        labels = order_labels(
+            seen, targets, observational, has_unknown=bool((codes < 0).any()), columns=names
+        )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
         return cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
@@ -271,9 +275,14 @@ class Dataset:
 
     def content_hash(self) -> str:
         """Hexadecimal SHA-256 of the names and the values, for provenance."""
-        digest = hashlib.sha256(repr((self.columns, self.x.shape)).encode())
-        digest.update(np.ascontiguousarray(self.x, dtype="<f8").tobytes())
-        return digest.hexdigest()
+        return content_hash(self.x, self.columns)
+
+
+def content_hash(x: Array, columns: Sequence[str]) -> str:
+    """Hexadecimal SHA-256 of names and values: what :meth:`Dataset.content_hash` gives for rows ``[n, d]``."""
+    digest = hashlib.sha256(repr((tuple(columns), x.shape)).encode())
+    digest.update(np.ascontiguousarray(x, dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
 def _read_only(values: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from latentdo.data.table import DataWarning, aligned_array, listed
 
-__all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels"]
+__all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels", "warn_about_rare_labels"]
 
 REFERENCE_LABEL: Final = "(reference)"
 """Label of regime 0 where the user says that there is no observational label."""
@@ -21,6 +23,15 @@ _CONTROLS = frozenset(
     {"baseline", "control", "controls", "ctl", "ctrl", "dmso", "mock", "none", "normal", "observational", "placebo",
      "reference", "untreated", "vehicle", "wild-type", "wildtype", "wt"}
 )  # fmt: skip
+
+_RARE = 5
+"""A label with fewer rows may be another one, misspelt."""
+
+_MOST_RARE = 20
+"""If more labels than this are rare, that says nothing about their spelling."""
+
+_ALIKE = 0.8
+"""Similarity (difflib) of a word and its misspelling."""
 
 
 def encode_regimes(
@@ -79,7 +90,12 @@ def encode_regimes(
 
 
 def order_labels(
-    seen: Sequence[Hashable], targets: Any = None, observational: Hashable = 0, *, has_unknown: bool = False
+    seen: Sequence[Hashable],
+    targets: Any = None,
+    observational: Hashable = 0,
+    *,
+    has_unknown: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> tuple[Hashable, ...]:
     """Give every label its regime index: the observational one first, the others sorted.
 
@@ -93,6 +109,8 @@ def order_labels(
         See :meth:`latentdo.data.Dataset.from_table`.
     has_unknown : bool
         Whether some rows have no label.
+    columns : sequence of str, optional
+        Names of the variables, to notice a wrong one in targets before labels that it leaves out.
 
     Returns
     -------
@@ -114,22 +132,12 @@ def order_labels(
     if targets is not None and _is_numbered(targets, seen, reference):
         return (first, *range(1, len(targets)))
     known = _labels_in(targets)
+    if columns is not None and isinstance(targets, Mapping):
+        _check_variables(targets, columns)
     if targets is not None:
-        lost = [label for label in seen if label not in known and label != reference]
-        if lost:
-            raise ValueError(
-                f"targets does not mention {listed(lost)}, which occurs in regimes; add it, with no names if "
-                "nothing was targeted."
-            )
-        unseen = [label for label in known if label not in seen and label != reference]
-        if unseen and not has_unknown:
-            message = f"targets mentions {listed(unseen)}, which no row of regimes has."
-            warnings.warn(message, DataWarning, stacklevel=4)
+        _check_mentioned(known, seen, reference, has_unknown=has_unknown)
     others = {label: None for label in [*seen, *known] if label != reference}
-    try:
-        return (first, *sorted(cast("dict[str, None]", others)))
-    except TypeError:  # labels of several types
-        return (first, *sorted(others, key=lambda label: (type(label).__name__, repr(label))))
+    return (first, *_sorted(others))
 
 
 def encode_targets(
@@ -163,14 +171,9 @@ def encode_targets(
     position = {label: k for k, label in enumerate(labels)}
     if isinstance(targets, Mapping):
         at = {name: j for j, name in enumerate(columns)}
+        _check_variables(targets, columns)
         for label, given in targets.items():
-            names = _as_names(given)
-            absent = [name for name in names if name not in at]
-            if absent:
-                raise ValueError(
-                    f"targets of {label!r} names {listed(absent)}, but the variables are {listed(columns)}."
-                )
-            for name in names:
+            for name in _as_names(given):
                 out[position[_plain(label)], at[name]] = 1
     else:
         mismatch = "targets has {found} columns, but there are {d} variables."
@@ -192,6 +195,105 @@ def encode_targets(
             "zero. Name the observational label with observational=, or None if there is none."
         )
     return out
+
+
+def warn_about_rare_labels(codes: NDArray[np.int64], labels: Sequence[Hashable]) -> None:
+    """Point out labels with very few rows that are spelt almost as another one.
+
+    Labels that differ in a number, or in a whole word, are different on purpose.
+
+    Parameters
+    ----------
+    codes : ndarray [n] of int
+        Position of every row's label in ``labels``, -1 where unknown.
+    labels : sequence
+        The labels.
+    """
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+    words = [(label, int(n)) for label, n in zip(labels, counts, strict=True) if isinstance(label, str)]
+    common = [label for label, n in words if n >= _RARE]
+    rare = [(label, n) for label, n in words if n < _RARE]
+    if len(rare) > _MOST_RARE:
+        return
+    for label, n in rare:
+        near = [other for other in common if _is_misspelt(label, other)]
+        if near:
+            meant = max(near, key=lambda other: difflib.SequenceMatcher(None, label, other).ratio())
+            warnings.warn(
+                f"label {label!r} has {n} row{'' if n == 1 else 's'}; did you mean {meant!r}?",
+                DataWarning,
+                stacklevel=4,
+            )
+
+
+def _is_misspelt(one: str, other: str) -> bool:
+    """Whether two texts differ by capitals, blanks or a slip in some words, and in no number."""
+    mine, theirs = (re.findall(r"[^\W_]+", text.lower()) for text in (one, other))
+    if "".join(mine) == "".join(theirs):
+        return bool(mine)
+    return len(mine) == len(theirs) and all(
+        a == b
+        or (
+            re.sub(r"\D", "", a) == re.sub(r"\D", "", b)
+            and difflib.SequenceMatcher(None, a, b).ratio() >= _ALIKE
+        )
+        for a, b in zip(mine, theirs, strict=True)
+    )
+
+
+def _check_variables(targets: Mapping[Any, Any], columns: Sequence[str]) -> None:
+    """Refuse names that are no variables."""
+    variables = set(columns)
+    for label, given in targets.items():
+        absent = [name for name in _as_names(given) if name not in variables]
+        if absent:
+            raise ValueError(
+                f"targets of {label!r} names {listed(absent)}, but the variables are {listed(columns)}"
+                f"{_suggestion(absent, columns)}"
+            )
+
+
+def _check_mentioned(
+    known: Sequence[Hashable], seen: Sequence[Hashable], reference: Hashable, *, has_unknown: bool
+) -> None:
+    """Refuse targets that leave out a label; a label that no row has is the likelier mistake, and named first."""
+    lost = _sorted(label for label in seen if label not in known and label != reference)
+    unseen = _sorted(label for label in known if label not in seen and label != reference)
+    if lost:
+        wrong = ""
+        if unseen:
+            labels = _sorted(label for label in seen if label != reference)
+            wrong = (
+                f"targets mentions {listed(unseen)}, which no row of regimes has; the labels are {listed(labels)}"
+                f"{_suggestion(unseen, lost)} "
+            )
+        one = len(lost) == 1
+        raise ValueError(
+            f"{wrong}targets does not mention {listed(lost)}, which {'occurs' if one else 'occur'} in regimes; add "
+            f"{'it' if one else 'them'}, with no names if nothing was targeted."
+        )
+    if unseen and not has_unknown:
+        message = f"targets mentions {listed(unseen)}, which no row of regimes has{_suggestion(unseen, seen)}"
+        warnings.warn(message, DataWarning, stacklevel=5)
+
+
+def _suggestion(wrong: Sequence[Hashable], known: Sequence[Hashable]) -> str:
+    """End of a sentence: the nearest name that exists, for the first wrong one that has any."""
+    by_text = {str(name).lower(): name for name in known}
+    for name in wrong:
+        close = difflib.get_close_matches(str(name).lower(), by_text, n=1, cutoff=0.5)
+        if close:
+            return f"; did you mean {by_text[close[0]]!r} by {name!r}?"
+    return "."
+
+
+def _sorted(labels: Iterable[Hashable]) -> list[Hashable]:
+    """In order, also if they are of several types."""
+    found = list(labels)
+    try:
+        return sorted(cast("list[str]", found))  # type: ignore[return-value]
+    except TypeError:
+        return sorted(found, key=lambda label: (type(label).__name__, repr(label)))
 
 
 def _is_reordered(one: pd.Index[Any], other: pd.Index[Any]) -> bool:

@@ -216,6 +216,30 @@ def test_nothing_found_is_said_plainly(make_result):
     assert "Before you trust this" not in words
 
 
+def test_a_choice_against_the_evidence_is_explained(make_result):
+    def words(linear, networks, chosen, *more):
+        families = (("linear", linear), ("nonlinear", networks))
+        comparison = tuple(
+            {"model": f"{name} mechanisms", "evidence": evidence, "targets": 3, "chosen": name == chosen}
+            for name, evidence in families
+        )
+        return Page(render_report(make_result(n_samples=60, comparison=(*comparison, *more)).result)).words
+
+    rule, apart = (
+        "networks win with fewer targets if they are at most 0.25 nats a row behind",
+        "a separate comparison",
+    )
+    hidden = {"model": "hidden interventions", "evidence": -90.0, "chosen": True}
+    single = {"model": "one regime, flexible noise", "evidence": -99.0, "chosen": False}
+    behind = words(-100.0, -105.0, "nonlinear", hidden, single)
+    assert rule in behind
+    assert apart in behind
+    assert "noise as flexible on both sides" in behind
+    ahead = words(-105.0, -100.0, "nonlinear")
+    assert rule not in ahead
+    assert apart not in ahead
+
+
 def test_trouble_is_at_the_top(make_result):
     halted = make_result(n_samples=60, status="interrupted", message="stopped by the user after 3 steps")
     words = Page(render_report(halted.result)).words

@@ -134,6 +134,7 @@ def render_report(
         scatters=scatters,
         ambiguous=result.ambiguous_edges().to_dict("records"),
         comparison=wording.table(result.comparison),
+        choice=content.choice(result),
         terms=wording.settings(result.evidence_terms),
         configuration=wording.settings(result.configuration),
         versions=dict(installed_versions() if versions is None else versions),

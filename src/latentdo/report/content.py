@@ -13,8 +13,9 @@ from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.report.wording import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
+from latentdo.solvers.nonlinear.solve import MISFIT
 
-__all__ = ["Edge", "Effect", "Regime", "cautions", "edges", "headline", "regimes", "sentences"]
+__all__ = ["Edge", "Effect", "Regime", "cautions", "choice", "edges", "headline", "regimes", "sentences"]
 
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -181,6 +182,29 @@ def cautions(result: FitResult) -> list[str]:
         found.append(
             f"{subject} more than half of the variables: this looks less like an intervention than like another "
             "population, or like data that the chosen density does not describe."
+        )
+    return found
+
+
+def choice(result: FitResult) -> list[str]:
+    """Why a family of mechanisms was chosen over one with more evidence, and which models are compared apart."""
+    families = [entry for entry in result.comparison if str(entry.get("model", "")).endswith(" mechanisms")]
+    models = {entry.get("model") for entry in result.comparison}
+    found = []
+    chosen = [entry for entry in families if entry.get("chosen")]
+    if chosen and any(entry["evidence"] > chosen[0]["evidence"] for entry in families):
+        found.append(
+            f"The {chosen[0]['model']} were chosen although others have more evidence: networks win with fewer targets "
+            f"if they are at most {MISFIT:g} nats a row behind, as straight lines can follow a curve piece by piece, "
+            "with an intervention for every piece."
+        )
+    apart = {"hidden interventions", "one regime, flexible noise"} <= models
+    if (
+        families and apart and "one regime, Gaussian noise" not in models
+    ):  # lines have Gaussian noise in regimes
+        found.append(
+            "The rows “hidden interventions” and “one regime, flexible noise” are a separate comparison, with noise as "
+            "flexible on both sides; their evidence is not to be compared with that of the other rows."
         )
     return found
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from latentdo.result import FitResult
 
 
 @app.command
@@ -27,7 +33,7 @@ def report(
     results
         Folder that `latentdo fit` wrote, or a model.safetensors file.
     data
-        The table that was fitted; adds scatter plots.
+        The table that was fitted; adds scatter plots. Rows with missing values are left out, as `--missing drop` does.
     out
         The HTML file; report.html in the folder by default.
     json
@@ -48,7 +54,12 @@ def report(
     about = model.with_name("result.json")
     stored = loads(about.read_text("utf-8")) if about.is_file() else {}
     limits = (stored.get("diagnosis") or {}).get("sentences")
-    X = None if data is None else read_table(data, columns=list(result.columns))
+    X = None if data is None else read_table(data, columns=list(result.columns), missing="drop")
+    if X is not None and not _may_be_fitted(X, result):
+        raise ValueError(
+            f"{str(data)!r} is not the table that was fitted (its SHA-256 is not that in the result); give that table "
+            f"as it was, or fit this one: `latentdo fit {data} --out FOLDER`."
+        )
     resamples = model.with_name("bootstrap.safetensors")
     support = BootstrapDAG.load(resamples) if resamples.is_file() else None
     tried = model.with_name("trials.csv")
@@ -62,3 +73,18 @@ def report(
         print_json({"out": str(target)})
     else:
         say(f"Wrote {target}.")
+
+
+def _may_be_fitted(X: pd.DataFrame, result: FitResult) -> bool:
+    """Whether these may be the rows that were fitted; a stream was hashed part by part, which no table tells."""
+    import numpy as np
+
+    from latentdo.data import content_hash
+
+    if not result.data_hash or "streamed_rows" in result.configuration:
+        return True
+    values = X.to_numpy(dtype=np.float64)
+    # Text of single-precision numbers has fewer digits than the numbers that were fitted.
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32).astype(np.float64)
+    return result.data_hash in {content_hash(found, result.columns) for found in (values, single)}

@@ -1,0 +1,236 @@
+"""Where the rows of a large table are: Parquet files, Dask partitions or tables, each read when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from latentdo.data import Missing, table_to_array
+from latentdo.data.labels import encode_regimes
+from latentdo.data.table import (
+    check_finite,
+    check_names,
+    listed,
+)
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Reader = Callable[[list[str]], Any]
+"""Returns some rows as a table with, at least, the given columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a source, not read yet.
+
+    Parameters
+    ----------
+    reader : callable
+        Reads them.
+    place : str
+        Where they are, for messages.
+    names : tuple of str
+        The variables.
+    regimes : str, optional
+        The column of labels.
+    missing : {"error", "drop"}
+        What to do about rows with NaN or infinite values.
+    """
+
+    reader: Reader
+    place: str
+    names: tuple[str, ...]
+    regimes: str | None = None
+    missing: Missing = "error"
+
+    def read(self) -> Rows:
+        """The rows; what cannot be used is refused with its place."""
+        wanted = [*self.names, *([] if self.regimes is None else [self.regimes])]
+        try:
+            return self._checked(self.reader(wanted), wanted)
+        except (ValueError, TypeError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.place}: {error}") from error
+
+    def labels(self) -> list[Hashable]:
+        """Distinct labels, without reading anything else."""
+        assert self.regimes is not None
+        column = self.reader([self.regimes])[self.regimes]
+        return encode_regimes(column, np.arange(len(column)), len(column))[1]
+
+    def _checked(self, table: Any, wanted: Sequence[str]) -> Rows:
+        held = {str(name): name for name in table.columns}
+        absent = [name for name in wanted if name not in held]
+        if absent:
+            raise ValueError(
+                f"Columns are missing {listed(absent)}; every part must hold {listed(wanted)}. Stream tables of one "
+                "kind."
+            )
+        n = len(table)
+        values = np.empty((0, len(self.names)))
+        if n:
+            remedy = None if self.regimes is not None else "pass regimes={name}"
+            variables = table[[held[name] for name in self.names]]
+            values, _ = table_to_array(variables, self.names, "leave them out with columns=", remedy)
+        kept = np.arange(n)
+        if self.missing == "drop":
+            kept = np.flatnonzero(np.isfinite(values).all(axis=1))
+            values = values[kept]
+        check_finite(values, self.names)
+        if self.regimes is None:
+            return Rows(values, kept, np.full(len(kept), -1), [], n)
+        codes, seen = encode_regimes(table[held[self.regimes]], kept, n)
+        return Rows(values, kept, codes, seen, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a part that are used, their places among those that were read, and their labels."""
+
+    values: Array
+    places: Codes
+    codes: Codes
+    seen: list[Hashable]
+    n_read: int
+
+    def coded(self, labels: Mapping[Hashable, int]) -> Codes:
+        """The labels by another numbering."""
+        return np.array([*(labels[label] for label in self.seen), -1], dtype=np.int64)[self.codes]
+
+
+def parts_of(
+    source: Any,
+    columns: Sequence[str] | None = None,
+    regimes: str | None = None,
+    missing: Missing = "error",
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    """Parts of a source, and the names of its variables.
+
+    Parameters
+    ----------
+    source : path, Dask table, or sequence of tables
+        A Parquet file (or several, or a folder of them) is read by row groups.
+    columns : sequence of str, optional
+        Use only these variables.
+    regimes : str, optional
+        Name of the column of labels, which is no variable.
+    missing : {"error", "drop"}
+        What to do about rows with NaN or infinite values.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are no rows, or it is none of these; the message names the remedy.
+    """
+    if regimes is not None and not isinstance(regimes, str):
+        raise TypeError(
+            f"regimes must be the name of a column of the stream, got {type(regimes).__name__}: write the labels into "
+            "the table, or pass rows that fit into memory to fit."
+        )
+    readers: list[tuple[str, Reader]]
+    if hasattr(source, "to_delayed") and hasattr(source, "columns"):
+        names = [str(name) for name in source.columns]
+        partitions = enumerate(source.to_delayed())
+        readers = [(f"Partition {i} (counted from 0)", partial(_compute, part)) for i, part in partitions]
+    elif isinstance(source, str | Path):
+        readers, names = _row_groups(_files(Path(source)))
+    elif (
+        isinstance(source, Sequence) and len(source) and all(isinstance(part, str | Path) for part in source)
+    ):
+        readers, names = _row_groups([file for part in source for file in _files(Path(part))])
+    elif isinstance(source, Sequence) and len(source) and all(hasattr(part, "columns") for part in source):
+        names = [str(name) for name in source[0].columns]
+        readers = [(f"Part {i} (counted from 0)", partial(_same, part)) for i, part in enumerate(source)]
+    else:
+        raise TypeError(
+            f"Cannot stream from {type(source).__name__}: pass the path of a Parquet file or of a folder of them, a "
+            "Dask table, or a list of tables; what fits into memory goes to fit."
+        )
+    wanted = (
+        [name for name in names if name != regimes] if columns is None else [str(name) for name in columns]
+    )
+    absent = [name for name in [*wanted, *([] if regimes is None else [regimes])] if name not in names]
+    if absent:
+        raise ValueError(f"There is no column {listed(absent)}; the columns are {listed(names)}.")
+    if regimes in wanted:
+        raise ValueError(
+            f"{regimes!r} holds the labels, so it cannot be a variable too; drop it from columns=."
+        )
+    check_names(wanted)
+    if not readers:
+        raise ValueError("There are no rows.")
+    parts = tuple(Part(reader, place, tuple(wanted), regimes, missing) for place, reader in readers)
+    return parts, tuple(wanted)
+
+
+def labels_of(source: Any, regimes: str, n_jobs: int = 1) -> list[Hashable]:
+    """Distinct labels of a column of a source, in the order in which they occur; no other column is read."""
+    parts, _ = parts_of(source, regimes=regimes)
+    found = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(part.labels)() for part in parts)
+    return list(dict.fromkeys(label for labels in found for label in labels))
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted(path.rglob("*.parquet"))
+        if not found:
+            raise ValueError(f"{str(path)!r} holds no .parquet files.")
+        return found
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}; check the name and the current folder.")
+    if path.suffix not in (".parquet", ".pq"):
+        raise ValueError(
+            f"Only Parquet files are streamed, and {path.name!r} is none; convert it, for example with polars."
+        )
+    return [path]
+
+
+def _row_groups(paths: Sequence[Path]) -> tuple[list[tuple[str, Reader]], list[str]]:
+    parquet = _parquet()
+    readers: list[tuple[str, Reader]] = []
+    names: list[str] = []
+    for path in paths:
+        try:
+            with parquet.ParquetFile(path) as file:
+                own, groups = list(file.schema_arrow.names), file.num_row_groups
+        except Exception as error:  # whatever pyarrow raises for a damaged file
+            raise ValueError(
+                f"{path.name} cannot be read as parquet ({type(error).__name__}: {error})."
+            ) from error
+        if names and set(own) != set(names):
+            raise ValueError(f"{path.name} has other columns than {paths[0].name}; stream files of one kind.")
+        names = names or own
+        readers += [
+            (f"{path.name}, row group {i} (counted from 0)", partial(_read_group, str(path), i))
+            for i in range(groups)
+        ]
+    return readers, names
+
+
+def _parquet() -> Any:
+    try:
+        return importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ImportError('Streaming needs pyarrow; install it with: pip install "latentdo[io]"') from error
+
+
+def _read_group(path: str, number: int, columns: list[str]) -> Any:
+    with _parquet().ParquetFile(path) as file:
+        return file.read_row_group(number, columns=columns).to_pandas()
+
+
+def _same(part: Any, _: list[str]) -> Any:
+    return part
+
+
+def _compute(part: Any, _: list[str]) -> Any:
+    """A Dask partition where it is asked for: a worker that asked the cluster for it would wait for itself."""
+    return part.compute(scheduler="synchronous")

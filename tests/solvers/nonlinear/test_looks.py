@@ -7,6 +7,7 @@ import pytest
 
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.relu_mixture import Noise
+from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.mechanism import Mechanism
 from latentdo.solvers.nonlinear.solve import MISFIT, SEARCH_NOISE, _Search
@@ -85,3 +86,40 @@ def test_coincidences_count_more_than_some_evidence(search, truth, flexible, mon
     assert not search._is_better(state(-limit, 1), before)
     assert search._is_better(state(2.0 + limit, 3), before)
     assert not search._is_better(state(limit, 3), before)
+
+
+@pytest.fixture
+def wrong_way_round(make_problem):
+    """``b`` follows ``a``, each is hit in a regime; a state with ``b -> a`` takes both for a hit on ``b``."""
+    rng = np.random.default_rng(0)
+    regimes = rng.choice(3, size=1200, p=(0.6, 0.2, 0.2))
+    a = np.where(regimes == 1, 4.5 + 0.3 * rng.standard_normal(1200), rng.standard_normal(1200))
+    b = np.abs(a) + 0.1 * rng.standard_normal(1200)
+    b = np.where(regimes == 2, -4.0 + 0.3 * rng.standard_normal(1200), b)
+    run = _Search(
+        make_problem(np.column_stack([a, b])), SearchConfiguration(), 3, Journal(None),
+        np.random.default_rng(0), flexible=True,
+    )  # fmt: skip
+    rows = np.eye(2)[np.minimum(regimes, 1)]
+    targets = np.array([[0, 0], [0, 1]], dtype=np.int8)
+    adjacency = np.array([[0, 0], [1, 0]], dtype=np.int8)
+    return run, refine(run.problem, rows, targets, adjacency, {}, n_components=3), regimes
+
+
+def test_joined_regimes_are_thought_over(wrong_way_round):
+    run, joined, regimes = wrong_way_round
+    assert joined.n_components == 2
+    run.labels = joined.responsibilities.argmax(axis=1)
+    after = run.rethink(joined)
+    assert after.n_components == 3
+    assert adjusted_rand_index(regimes, after.responsibilities.argmax(axis=1)) > 0.95
+    np.testing.assert_array_equal(after.adjacency, [[0, 1], [0, 0]])
+    assert run.families[1].parents == (0,)
+
+
+def test_regimes_that_the_order_was_found_with_are_not_thought_over(wrong_way_round, monkeypatch):
+    run, joined, _ = wrong_way_round
+    parts, _ = divide(run.problem, joined)
+    run.labels = parts.argmax(axis=1)
+    monkeypatch.setattr(run, "look", None)
+    assert run.rethink(joined) is joined

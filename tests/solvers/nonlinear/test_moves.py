@@ -254,3 +254,22 @@ def test_two_regimes_found_as_one_come_apart(truth, planted, first, second):
     apart = Moves(problem, 1).improve(joined)
     assert adjusted_rand_index(planted.regimes, apart.responsibilities.argmax(axis=1)) > 0.95
     assert {tuple(row) for row in apart.targets} == {tuple(row) for row in planted.targets}
+
+
+def test_hidden_rows_stand_out_against_the_other_components(make_problem, one_hot):
+    """Half of component 0 has another ``b``: narrower than usual, and just where ``b`` often is."""
+    rng = np.random.default_rng(0)
+    regimes = np.repeat([0, 1, 2, 3], 500)
+    a = rng.standard_normal(2000) + 8.0 * (regimes == 2)
+    b = 2.0 * rng.standard_normal(2000)
+    c = rng.standard_normal(2000) + 8.0 * (regimes == 3)
+    b[regimes == 1] = 0.5 + 0.1 * rng.standard_normal(500)
+    problem = make_problem(np.column_stack([a, b, c]))
+    targets = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1]], dtype=np.int8)
+    state = refine(
+        problem, one_hot(np.maximum(regimes - 1, 0)), targets, np.zeros((3, 3), np.int8), {}, n_components=3
+    )
+    better = Moves(problem, 3, flexible=True).bear(state)
+    assert better.n_components == 4
+    np.testing.assert_array_equal(better.targets[3], [0, 1, 0])
+    assert adjusted_rand_index(regimes, better.responsibilities.argmax(axis=1)) > 0.85

@@ -8,7 +8,7 @@ import pytest
 from latentdo.model.relu_mixture import Noise
 from latentdo.solvers.nonlinear.levenberg import UNITS, fit_network
 from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism
-from latentdo.solvers.nonlinear.parents import eliminate
+from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +97,49 @@ def test_where_nothing_can_be_said_there_are_no_parents(make_problem, rows):
 def _fits_nothing(problem, weights):
     start = Mechanism(np.zeros(1 + 3 + UNITS * 5), Noise.gaussian(1.0))
     return eliminate(problem, 3, [0, 1, 2], start, weights, n_components=1, rng=np.random.default_rng(0))
+
+
+def _reconsider(problem, parents, n_components=1):
+    """A family whose network has got used to all of its parents."""
+    parents = list(parents)
+    weights, rng = np.ones(problem.n_rows), np.random.default_rng(0)
+    x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, 3]
+    network, _ = fit_network(x, y, weights, rng, starts=1)
+    mechanism = fit_mechanism(x, y, weights, network, n_components=n_components)
+    family = Family(tuple(parents), mechanism, dict.fromkeys(parents, 1.0))
+    return family, reconsider(problem, 3, family, weights, n_components=n_components, rng=rng)
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_proxies_of_a_parent_are_not_needed(make_problem, n_components):
+    """``b`` and ``c`` are what a network makes of ``a``, with very little noise; only ``a`` is a parent."""
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal(900)
+    b = np.maximum(a, 0.0) + 0.01 * rng.standard_normal(900)
+    c = np.abs(a - 0.5) + 0.01 * rng.standard_normal(900)
+    d = np.sin(2.0 * a) + 0.1 * rng.standard_normal(900)
+    problem = make_problem(np.column_stack([a, b, c, d]))
+    _, after = _reconsider(problem, (0, 1, 2), n_components)
+    assert after.parents == (0,)
+    assert max(after.probabilities[1], after.probabilities[2]) < 0.5
+
+
+def test_real_parents_stay_however_weak(make_problem):
+    rng = np.random.default_rng(2)
+    a, b, c = rng.standard_normal((3, 900))
+    d = np.abs(a) + 0.08 * b + 0.06 * np.maximum(c, 0.0) + 0.1 * rng.standard_normal(900)
+    problem = make_problem(np.column_stack([a, b, c, d]))
+    _, after = _reconsider(problem, (0, 1, 2))
+    assert after.parents == (0, 1, 2)
+
+
+def test_required_parents_are_not_reconsidered(make_problem, rows):
+    _, after = _reconsider(make_problem(rows, required=[("c", "d")]), (0, 1, 2))
+    assert 2 in after.parents
+
+
+@pytest.mark.parametrize("parents", [(), (0,)])
+def test_one_parent_is_not_reconsidered(make_problem, rows, parents):
+    """Whether there is one at all is what elimination has just decided."""
+    before, after = _reconsider(make_problem(rows), parents)
+    assert after is before

@@ -17,6 +17,7 @@ from latentdo.graphs import reachability
 from latentdo.model.relu_mixture import Noise
 from latentdo.model.relu_network import hidden
 from latentdo.solvers.nonlinear.em import State
+from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
@@ -26,6 +27,9 @@ Array = NDArray[np.float64]
 
 PROBE_ROWS = 1500
 """Rows of a component on which a second mechanism is looked for."""
+
+ENOUGH = 500
+"""Rows of other components that show a mechanism's noise well."""
 
 MAX_TRIES = 6
 """Proposals of one kind: each costs a few rounds of EM."""
@@ -68,7 +72,7 @@ def propose(
             continue  # they could have joined the reference
         yield Birth(k, staying, newcomer, 0.0)
     below = reachability(state.adjacency)
-    for _, k, j, rows, share in _departures(problem, state, noises)[:MAX_TRIES]:
+    for _, k, j, rows, share in _departures(problem, state, noises, flexible=spare_effects)[:MAX_TRIES]:
         newcomer = state.targets[k].copy()
         if spare_effects and not newcomer[j] and below[newcomer == 1, j].any():
             continue
@@ -114,11 +118,14 @@ def _returns(
 
 
 def _departures(
-    problem: Problem, state: State, noises: list[tuple[Noise, float]]
+    problem: Problem, state: State, noises: list[tuple[Noise, float]], *, flexible: bool
 ) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
     """Rows of a component that follow a second mechanism in one variable, the clearest case first."""
     rng = np.random.default_rng(0)
     births = []
+    residuals = [
+        problem.z[:, j] - state.model.reference_mean(problem.z, j) for j in range(problem.n_variables)
+    ]
     for k in range(state.n_components):
         member = np.flatnonzero((state.responsibilities[:, k] > 0.5) & (problem.labels < 0))
         if member.size < 3 * problem.min_rows:
@@ -129,7 +136,10 @@ def _departures(
             if state.targets[k, j]:
                 base = state.model.variable_log_density(problem.z[rows], j, k)
             else:
-                base = noises[j][0].log_density(y - state.model.reference_mean(problem.z[rows], j))
+                usual = noises[j][0]
+                if flexible:
+                    usual = _seen_elsewhere(state, k, j, residuals[j], usual)
+                base = usual.log_density(residuals[j][rows])
             now, best = float(base.sum()), None
             misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
             for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
@@ -141,13 +151,34 @@ def _departures(
             assert best is not None
             gain = (best[0] - now) * member.size / rows.size
             leaving = best[1] > 0.5
-            if gain > 2.0 * np.log(problem.n_rows) and not _is_misfit(problem, state, j, rows, leaving):
+            if gain > 2.0 * np.log(problem.n_rows) and not _is_misfit(
+                problem, state, j, rows, leaving, flexible=flexible
+            ):
                 births.append((gain, k, j, rows, best[1]))
     return sorted(births, key=lambda birth: -birth[0])
 
 
+def _seen_elsewhere(state: State, k: int, j: int, residual: Array, noise: Noise) -> Noise:
+    """Noise of variable ``j`` in the components that share its reference mechanism with ``k``, without ``k``.
+
+    Hidden rows of ``k`` have shaped the mechanism's noise as well and would not stand out against it.
+    """
+    sharing = 1.0 - state.targets[:, j]
+    sharing[k] = 0.0
+    weights = state.responsibilities @ sharing
+    if weights.sum() < ENOUGH:
+        return noise
+    return fit_noise(residual, weights, noise.weights.size, noise)
+
+
 def _is_misfit(
-    problem: Problem, state: State, j: int, rows: NDArray[np.int64], leaving: NDArray[np.bool_]
+    problem: Problem,
+    state: State,
+    j: int,
+    rows: NDArray[np.int64],
+    leaving: NDArray[np.bool_],
+    *,
+    flexible: bool,
 ) -> bool:
     """Whether rows that leave a component's mechanism of ``j`` show a bad network, not an intervention.
 
@@ -165,7 +196,7 @@ def _is_misfit(
     bent = np.column_stack([x, hidden(x, state.model.networks[j])])
     usual = _left_over(bent[~leaving], y[~leaving])
     spread = float(y[leaving].var())
-    if spread < usual:
+    if spread < usual and not flexible:
         return True
     left = _left_over(x[leaving], y[leaving])
     return left < 0.5 * spread and (not problem.imperfect or left < 10.0 * usual)

@@ -120,16 +120,22 @@ def fit_network(
     iterations: int = 30,
     start_rows: int = 1500,
     tolerance: float = 1e-4,
+    units: int = UNITS,
+    finalists: int = 1,
 ) -> tuple[Array, float]:
-    """Best of several starts on a few rows (and of ``start``, if given), continued on all rows."""
+    """Best of several starts on a few rows (and of ``start``, if given), continued on all rows.
+
+    With more ``finalists`` that many of the starts are continued.
+    """
     if x.shape[1] == 0:
         return descend(x, y, weights, np.empty(0), 0)
     heavy = np.flatnonzero(weights > 0.3 * weights.max())
     rows = rng.permutation(heavy)[:start_rows]
     few = np.ascontiguousarray(x[rows]), y[rows], weights[rows]
-    candidates = [random_start(*few, rng) for _ in range(starts)]
+    candidates = [random_start(*few, rng, units) for _ in range(starts)]
     if start is not None:
         candidates.append(start)
     fits = [descend(*few, candidate, 25) for candidate in candidates]
-    best = min(fits, key=lambda fit: fit[1])[0]
-    return descend(x, y, weights, best, iterations, tolerance)
+    fits.sort(key=lambda fit: fit[1])
+    ends = [descend(x, y, weights, fit[0], iterations, tolerance) for fit in fits[:finalists]]
+    return min(ends, key=lambda fit: fit[1])

@@ -44,8 +44,22 @@ class Mechanism:
         return self.noise.log_density(y - evaluate(x, self.network))
 
 
-def fit_noise(residual: Array, weights: Array, n_components: int, start: Noise | None = None) -> Noise:
-    """Weighted maximum likelihood of the noise, by EM from a spread of widths around zero."""
+def narrowest(variance: float) -> float:
+    """Smallest variance of a component where the whole noise has ``variance``."""
+    return max(NARROWEST**2 * variance, VARIANCE_FLOOR)
+
+
+def fit_noise(
+    residual: Array,
+    weights: Array,
+    n_components: int,
+    start: Noise | None = None,
+    floor: float | None = None,
+) -> Noise:
+    """Weighted maximum likelihood of the noise, by EM from a spread of widths around zero.
+
+    No variance of mixed noise is below ``floor``, by default :data:`NARROWEST` of the whole.
+    """
     total = weights.sum()
     variance = max(float(weights @ residual**2 / total), VARIANCE_FLOOR)
     if n_components == 1:
@@ -54,9 +68,28 @@ def fit_noise(residual: Array, weights: Array, n_components: int, start: Noise |
     if noise is None or noise.weights.size != n_components:
         widths = np.geomspace(0.05, 2.0, n_components)
         noise = Noise(np.full(n_components, 1.0 / n_components), np.zeros(n_components), variance * widths)
-    floor = max(NARROWEST**2 * variance, VARIANCE_FLOOR)
+    floor = narrowest(variance) if floor is None else floor
     shape = np.stack([noise.weights, noise.means, noise.variances])
     _climb(residual, weights, shape, floor, 15 if noise is not start else 6)
+    return Noise(*shape)
+
+
+def peaks(values: Array, weights: Array, n_components: int) -> Noise:
+    """Weighted maximum likelihood of a mixture of Gaussians side by side, by EM from equal shares of the rows."""
+    order = np.argsort(values, kind="stable")
+    place = np.cumsum(weights[order]) / weights.sum()
+    share = np.minimum((place * n_components).astype(np.int64), n_components - 1)
+    shape = np.full((3, n_components), 1.0 / n_components)
+    centred = values - np.average(values, weights=weights)
+    spread = float(np.average(centred**2, weights=weights))
+    for a in range(n_components):
+        mine, w = values[order][share == a], np.maximum(weights[order][share == a], 1e-12)
+        if mine.size:
+            shape[1, a] = np.average(mine, weights=w)
+            shape[2, a] = np.average((mine - shape[1, a]) ** 2, weights=w)
+    floor = narrowest(spread)
+    shape[2] = np.maximum(shape[2], floor)
+    _climb(values, weights, shape, floor, 60)
     return Noise(*shape)
 
 
@@ -105,6 +138,7 @@ def fit_mechanism(
     noise: Noise | None = None,
     iterations: int = 3,
     rounds: int = 2,
+    floor: float | None = None,
 ) -> Mechanism:
     """Weighted fit from a given network.
 
@@ -117,11 +151,11 @@ def fit_mechanism(
         if n_components == 1:
             return Mechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
     for _ in range(rounds):
-        noise = fit_noise(y - evaluate(x, network), weights, n_components, noise)
+        noise = fit_noise(y - evaluate(x, network), weights, n_components, noise, floor)
         share = softmax(noise.log_joint(y - evaluate(x, network)), axis=1) / noise.variances
         precision = share.sum(axis=1)
         shifted = y - share @ noise.means / precision
         # Scaled so that damping and ridge mean the same as with Gaussian noise.
         effective = weights * precision / np.average(precision, weights=weights)
         network, _ = descend(x, shifted, effective, network, iterations)
-    return Mechanism(network, fit_noise(y - evaluate(x, network), weights, n_components, noise))
+    return Mechanism(network, fit_noise(y - evaluate(x, network), weights, n_components, noise, floor))

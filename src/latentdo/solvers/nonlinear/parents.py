@@ -12,12 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.relu_network import with_input, without_input
-from latentdo.solvers.nonlinear.levenberg import UNITS, fit_network
-from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism
+from latentdo.model.relu_network import evaluate, with_input, without_input
+from latentdo.solvers.nonlinear.levenberg import UNITS, descend, fit_network, random_start
+from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism, narrowest
 from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
+
+WIDTHS = (UNITS, 3 * UNITS // 2)
+"""Units that a smaller parent set may have before a larger one is believed."""
+
+WORTH = 2.0
+"""Times the mean square that all parents leave: fewer parents that leave more cannot be right."""
+
+GLANCE_ROWS = 1500
+"""Rows on which the next parent is chosen."""
+
+STARTS = 12
+"""Starts of a fit from scratch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +63,30 @@ class _Fits:
         self.z, self.y, self.weights = problem.z[rows], problem.z[rows, j], weights[rows]
         self.n_components = n_components
         self.total = float(self.weights.sum())
+        self.prior = problem.penalties.edge_prior[:, j]
+        self.floor: float | None = None
+
+    def score(self, inputs: list[int], mechanism: Mechanism) -> float:
+        """Log-likelihood less cost."""
+        loglik = self.weights @ mechanism.log_density(self.x(inputs), self.y)
+        return float(loglik) - self.cost(mechanism, inputs)
+
+    def hold(self, mechanism: Mechanism, inputs: list[int]) -> None:
+        """Compare all parent sets with the same smallest width of noise, that of this mechanism.
+
+        Otherwise a parent that explains a few outliers would make an atom narrower, and gain in every row of it.
+        """
+        self.floor = narrowest(self.mean_square(mechanism, inputs))
+
+    def mean_square(self, mechanism: Mechanism, inputs: list[int]) -> float:
+        """Mean square of the residuals."""
+        residual = self.y - evaluate(self.x(inputs), mechanism.network)
+        return float(self.weights @ residual**2) / self.total
+
+    def cost(self, mechanism: Mechanism, inputs: list[int]) -> float:
+        """What a mechanism with these inputs costs, in nats."""
+        parameters = 0.5 * mechanism.n_parameters * np.log(max(self.total, 2.0))
+        return float(parameters - self.prior[inputs].sum())
 
     def x(self, inputs: list[int]) -> Array:
         return np.ascontiguousarray(self.z[:, inputs])
@@ -59,9 +95,52 @@ class _Fits:
         x = self.x(inputs)
         mechanism = fit_mechanism(
             x, self.y, self.weights, start.network,
-            n_components=self.n_components, noise=start.noise, iterations=iterations,
+            n_components=self.n_components, noise=start.noise, iterations=iterations, floor=self.floor,
         )  # fmt: skip
         return mechanism, float(self.weights @ mechanism.log_density(x, self.y))
+
+    def glance(self, inputs: list[int], rng: np.random.Generator) -> float:
+        """Mean square that a few quick fits leave of some rows."""
+        rows = rng.permutation(len(self.y))[:GLANCE_ROWS]
+        x, y, weights = self.x(inputs)[rows], self.y[rows], self.weights[rows]
+        fits = [descend(x, y, weights, random_start(x, y, weights, rng), 20)[1] for _ in range(3)]
+        return float(min(fits) / weights.sum())
+
+    def fresh(self, inputs: list[int], rng: np.random.Generator) -> tuple[Mechanism, float]:
+        """The best of fits from scratch with different numbers of units, by what is left after its cost."""
+        x = self.x(inputs)
+        best, best_score = None, -np.inf
+        for units in WIDTHS if inputs else WIDTHS[:1]:
+            network, _ = fit_network(
+                x, self.y, self.weights, rng, starts=STARTS, iterations=60, units=units, finalists=3
+            )
+            mechanism = fit_mechanism(
+                x, self.y, self.weights, network,
+                n_components=self.n_components, iterations=15, floor=self.floor,
+            )  # fmt: skip
+            score = self.score(inputs, mechanism)
+            if score > best_score:
+                best, best_score = mechanism, score
+        assert best is not None
+        return best, best_score
+
+    def grow(self, inputs: list[int], mechanism: Mechanism, family: Family) -> Family:
+        """Take back those of a family's parents that this mechanism can still use, the one that gains most first."""
+        value = self.score(inputs, mechanism)
+        probabilities = dict(family.probabilities)
+        while True:
+            trials = []
+            for i in set(family.parents) - set(inputs):
+                more = sorted([*inputs, i])
+                wider = with_input(mechanism.network, len(inputs), more.index(i))
+                trial, loglik = self.fit(more, Mechanism(wider, mechanism.noise), 15)
+                gain = loglik - self.cost(trial, more) - value
+                probabilities[i] = float(expit(gain))
+                trials.append((gain, more, trial))
+            gain, more, trial = max(trials, key=lambda one: one[0], default=(0.0, inputs, mechanism))
+            if gain <= 0.0:
+                return Family(tuple(inputs), mechanism, probabilities)
+            inputs, mechanism, value = more, trial, value + gain
 
 
 def eliminate(
@@ -79,6 +158,7 @@ def eliminate(
     fits = _Fits(problem, j, weights, n_components)
     inputs = list(inputs)
     current, value = fits.fit(inputs, start, 40)
+    fits.hold(current, inputs)
     if inputs:
         network, _ = fit_network(fits.x(inputs), fits.y, fits.weights, rng, iterations=40)
         other, other_value = fits.fit(inputs, Mechanism(network, current.noise), 10)
@@ -92,10 +172,8 @@ def eliminate(
         lifted = False
         for place, i in enumerate(inputs):
             fewer = inputs[:place] + inputs[place + 1 :]
-            # An input adds a weight to every unit and one to the linear part.
-            cost = 0.5 * (UNITS + 1 if fewer else current.network.size - 1) * np.log(max(fits.total, 2.0))
-            cost -= problem.penalties.edge_prior[i, j]
             smaller = Mechanism(without_input(current.network, len(inputs), place), current.noise)
+            cost = fits.cost(current, inputs) - fits.cost(smaller, fewer)
             trial, trial_value = fits.fit(fewer, smaller, iterations)
             if fewer and trial_value > value + 0.5 and lifts < 3 * len(inputs):
                 larger = Mechanism(with_input(trial.network, len(fewer), place), trial.noise)
@@ -117,3 +195,31 @@ def eliminate(
         del inputs[place]
         current, value = trial, trial_value
     return Family(tuple(inputs), current, probabilities)
+
+
+def reconsider(
+    problem: Problem, j: int, family: Family, weights: Array, *, n_components: int, rng: np.random.Generator
+) -> Family:
+    """The parents that fits from scratch choose among a family's, if they do as well as all of them.
+
+    Elimination goes on from a network that has got used to all of its inputs. Effects of a parent, and other proxies,
+    have taken over a part of its work, and none of them can be spared alone. Here parents come one by one.
+    """
+    fits = _Fits(problem, j, weights, n_components)
+    required = [int(i) for i in np.flatnonzero(problem.constraints.required[:, j])]
+    fits.hold(family.mechanism, list(family.parents))
+    best = family
+    value = fits.score(list(family.parents), family.mechanism)
+    # Sets that leave much more than all parents do cannot win, and need no closer look.
+    enough = WORTH * fits.mean_square(family.mechanism, list(family.parents))
+    chosen = required
+    for _ in range(len(family.parents) - len(required) - 1):
+        trials = [sorted([*chosen, i]) for i in family.parents if i not in chosen]
+        left, chosen = min((fits.glance(inputs, rng), inputs) for inputs in trials)
+        if left > enough:
+            continue
+        mechanism, score = fits.fresh(chosen, rng)
+        if score > value:
+            best, value = fits.grow(chosen, mechanism, family), score
+            break
+    return best

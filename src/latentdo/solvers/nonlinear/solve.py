@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
@@ -18,12 +19,13 @@ from latentdo.model.relu_mixture import ReluMixture
 from latentdo.model.relu_network import with_input
 from latentdo.result import FitResult, Status
 from latentdo.solvers.nonlinear.changes import Changes
+from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import State, Targets, fit_model, refine, settle
 from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
-from latentdo.solvers.nonlinear.parents import Family, eliminate
+from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
@@ -45,10 +47,16 @@ PASSES = 2
 MISFIT = 0.25
 """Nats a row by which evidence may be wrong because noise is not what the networks assume."""
 
+LUCK = 0.1
+"""Nats a row that networks with mixed noise may gain by an edge the wrong way round, or a target too many."""
+
 REMAINING: Mapping[str, float] = {
     "regimes": 1.7, "moves": 1.5, "parents": 0.8, "noise": 0.7, "births": 0.4, "final": 0.0,
 }  # fmt: skip
 """Time left after a step as a share of the time until regimes were first found; from traces of ten variables."""
+
+SETTLED = 0.97
+"""Agreement (adjusted Rand index) of the regimes with those that the order was found with, at which it stands."""
 
 SEARCH_ROWS = 12_000
 """Structure is searched on at most so many rows and refined on all."""
@@ -116,6 +124,7 @@ class _Search:
         self.rough: RoughGraph | None = None
         self.comparison: tuple[Mapping[str, Any], ...] = ()
         self.looks = 0
+        self.labels = np.zeros(problem.n_rows, dtype=np.int64)
 
     def note(self, step: str, state: State) -> None:
         """Keep a step in the history, told apart from the same step of an earlier look, with the time that is left."""
@@ -130,9 +139,10 @@ class _Search:
         if problem.all_labelled and problem.n_labelled > 1:
             changes = Changes.between(problem.z, np.eye(problem.n_labelled)[problem.labels])
             problem = self.problem = replace(problem, known=changes.known(problem))
-            state = self.start(problem, changes)
+            state, self.rough = self.start(problem, changes)
         else:
-            state = self.start(problem)
+            state, self.rough = self.start(problem)
+        self.best = state
         for _ in range(PASSES):
             if problem.all_labelled or state.n_components == 1:
                 break
@@ -140,6 +150,16 @@ class _Search:
             if better is state:
                 break
             state = better
+        state = self.finish(state)
+        if self.flexible and not problem.all_labelled and state.n_components > 1:
+            state = self.rethink(state)
+        self.best = state
+        self.note("final", state)
+        if problem.n_labelled == 0 and state.n_components > 1:
+            self.best = self.doubt(state)
+
+    def finish(self, state: State) -> State:
+        """From predecessors as inputs to parents, and to what good networks make possible."""
         state = self.prune(state)
         self.best = state
         self.note("parents", state)
@@ -148,9 +168,31 @@ class _Search:
         if turned is not state:
             state = self.moves.improve(turned)
         self.best = state
-        self.note("final", state)
-        if problem.n_labelled == 0 and state.n_components > 1:
-            self.best = self.doubt(state)
+        return state
+
+    def rethink(self, state: State) -> State:
+        """All over again with better regimes, if they are no longer those that the order was found with."""
+        responsibilities, targets = divide(self.problem, state)
+        settled = adjusted_rand_score(self.labels, responsibilities.argmax(axis=1)) > SETTLED
+        if settled and not conflicts(self.problem, state):
+            return state
+        start = {j: state.mechanism(j) for j in range(self.problem.n_variables)}
+        model = fit_model(
+            self.problem, responsibilities, targets, state.adjacency, start, n_components=SEARCH_NOISE
+        )
+        finer = replace(settle(self.problem, model), responsibilities=responsibilities)
+        other = _Search(
+            self.problem, self.configuration, SEARCH_NOISE, self.journal, self.rng, flexible=self.flexible
+        )
+        other.looks = self.looks
+        fresh, other.rough = other.look(finer)
+        fresh = other.finish(fresh)
+        # Mixed noise makes evidence a poor judge; interventions that hit one variable more must be worth it.
+        surplus = int(fresh.targets.sum()) - int(state.targets.sum())
+        if not self._is_better(fresh, state, LUCK * self.problem.n_rows * surplus):
+            return state
+        self.families, self.rough = other.families, other.rough
+        return fresh
 
     @property
     def moves(self) -> Moves:
@@ -161,7 +203,7 @@ class _Search:
         problem: Problem,
         changes: Changes | None = None,
         known: State | None = None,
-    ) -> State:
+    ) -> tuple[State, RoughGraph]:
         """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
 
         With a ``known`` state regimes are not looked for: the problem's labels stand for them.
@@ -195,17 +237,13 @@ class _Search:
             self.problem, first, targets, _matrix(inputs),
             start, n_components=self.n_components, iterations=12,
         )  # fmt: skip
-        before = self.best
-        if before is None:
-            self.best, self.rough = state, rough
+        if self.best is None:  # something to return if interrupted
+            self.best = state
         self.note("regimes", state)
         # Births wait until the networks fit well: a bad fit looks like a hidden regime.
         state = self.moves.improve(state, births=False)
         self.note("moves", state)
-        if before is not None and not self._is_better(state, before):
-            return before
-        self.best, self.rough = state, rough
-        return state
+        return state, rough
 
     def _better_before(
         self, known: State, inputs: list[list[int]], fresh: Mapping[int, Mechanism], targets: Targets
@@ -231,8 +269,8 @@ class _Search:
                 better[j] = before
         return better
 
-    def _is_better(self, state: State, before: State) -> bool:
-        """Whether a state needs fewer coincidences than the one before, or no more and has more evidence.
+    def _is_better(self, state: State, before: State, margin: float = 1.0) -> bool:
+        """Whether a state needs fewer coincidences than the one before, or no more and has ``margin`` more evidence.
 
         Evidence alone is no judge between orders: where noise is not what the networks assume it may prefer a wrong
         one. Large differences count all the same.
@@ -240,14 +278,22 @@ class _Search:
         gain = state.evidence - before.evidence
         now, then = conflicts(self.problem, state), conflicts(self.problem, before)
         allowed = (2.0 * MISFIT if self.flexible else MISFIT) * self.problem.n_rows
-        return bool(gain > 1.0 + allowed * np.sign(now - then))
+        return bool(gain > margin + allowed * np.sign(now - then))
+
+    def look(self, state: State) -> tuple[State, RoughGraph]:
+        """Look for the order with regimes that are known well enough to serve as labels."""
+        changes = Changes.between(self.problem.z, state.responsibilities)
+        self.labels = state.responsibilities.argmax(axis=1)
+        labelled = replace(self.problem, labels=self.labels, known=changes.known(self.problem))
+        return self.start(labelled, changes, state)
 
     def again(self, state: State) -> State:
-        """Look for the order once more, now that regimes are known well enough to serve as labels."""
-        changes = Changes.between(self.problem.z, state.responsibilities)
-        labels = state.responsibilities.argmax(axis=1)
-        labelled = replace(self.problem, labels=labels, known=changes.known(self.problem))
-        return self.start(labelled, changes, state)
+        """Look once more, and keep the better state."""
+        fresh, rough = self.look(state)
+        if not self._is_better(fresh, state):
+            return state
+        self.best, self.rough = fresh, rough
+        return fresh
 
     def prune(self, state: State) -> State:
         """Keep the inputs that are parents, and settle the rows again."""
@@ -261,6 +307,14 @@ class _Search:
             )
             for j in range(problem.n_variables)
         ]  # fmt: skip
+        if self.n_components > 1:
+            self.families = [
+                reconsider(
+                    problem, j, family, state.responsibilities @ (1.0 - state.targets[:, j]),
+                    n_components=self.n_components, rng=self.rng,
+                )
+                for j, family in enumerate(self.families)
+            ]  # fmt: skip
         adjacency = _matrix([list(family.parents) for family in self.families])
         start = {j: family.mechanism for j, family in enumerate(self.families)}
         return refine(
@@ -296,10 +350,11 @@ class _Search:
         objections = np.argwhere(changes.impossible & (state.adjacency == 1))
         edges = [(int(i), int(j)) for i, j in objections]
         edges += [edge for edge in doubtful_edges(self.rough, state.adjacency) if edge not in edges]
+        margin = LUCK * self.problem.n_rows if self.flexible else 1.0
         for i, j in edges:
             if state.adjacency[i, j]:
                 turned = reverse(self.problem, state, self.rough, i, j, self.n_components, self.rng)
-                if turned is not None and self._is_better(turned.state, state):
+                if turned is not None and self._is_better(turned.state, state, margin):
                     state = turned.state
                     self.families[i], self.families[j] = turned.cause, turned.effect
         return state

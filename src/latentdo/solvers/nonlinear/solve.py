@@ -307,7 +307,7 @@ class _Search:
             )
             for j in range(problem.n_variables)
         ]  # fmt: skip
-        if self.n_components > 1:
+        if self.n_components > 1 or not self.flexible:
             self.families = [
                 reconsider(
                     problem, j, family, state.responsibilities @ (1.0 - state.targets[:, j]),

@@ -8,7 +8,10 @@ The way from a table to a graph (:func:`.solve.solve`):
    coincide become regimes.
 3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes merge. What moves between them
    (:mod:`.changes`) says more about the order: 1 to 3 are repeated with it.
-4. :mod:`.parents`: predecessors that a network can do without are no parents.
+4. :mod:`.parents`: predecessors that a network can do without are no parents, nor are proxies that a better network
+   of the others can do without.
 5. Moves again, with births (:mod:`.births`); where noise need not be Gaussian they and the parents are judged with
    mixed noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
+6. With mixed noise one component may stand for several regimes. They are told apart (:mod:`.divisions`), and if they
+   are no longer those that the order was found with, 1 to 5 are repeated with them.
 """

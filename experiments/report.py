@@ -1,4 +1,6 @@
-"""Tables (Markdown and LaTeX), figures and docs/comparison.md from the stored cells: ``python -m experiments.report``.
+"""Tables, figures and pages from the stored cells: ``python -m experiments.report``.
+
+Tables are Markdown and LaTeX; the pages are docs/comparison.md and the marked tables of others (:mod:`.blocks`).
 
 Nothing is run and no figure is typed in: a sentence about a win or a loss is in the page only while the store says so.
 """
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments import runner, scatter, store, summaries
+from experiments import blocks, runner, scatter, store, summaries
 from experiments.baselines.registry import METHODS, SLOW
 from experiments.cytometry import GRAPHS
 from experiments.duels import Duel, duels, opponent
@@ -278,6 +280,7 @@ def main() -> None:
             drawn.append(name)
     text, tables = page(options.store, drawn)
     (options.out / "docs" / "comparison.md").write_text(text, "utf-8")
+    blocks.write(options.out, options.store)
     for table in tables:
         table.write(options.out / "experiments" / "tables")
     print(f"wrote docs/comparison.md, {len(tables)} tables and {len(drawn)} figures")

@@ -7,7 +7,7 @@ from experiments.paper import TABLE_1, Row
 from experiments.summaries import number
 from experiments.tables import Table
 
-from experiments import report, runner, store
+from experiments import blocks, report, runner, store
 
 ROW = Row("stochastic", "linear", 1)
 
@@ -110,3 +110,20 @@ def test_a_stored_row_says_where_it_comes_from(tmp_path):
     assert row["memory_mb"] > 10
     assert "numpy-" in row["versions"]
     assert row["date"] >= "2026"
+
+
+@pytest.mark.parametrize("page", blocks.PAGES)
+def test_pages_show_what_is_stored(page):
+    """``python -m experiments.report`` after new cells, or this fails."""
+    text = (blocks.ROOT / page).read_text("utf-8")
+    assert blocks.MARK.search(text), "no table is marked"
+    assert blocks.fill(text) == text
+
+
+def test_a_marked_table_is_replaced_and_the_rest_kept():
+    old = "before\n<!-- table headline -->\n| old |\n<!-- end -->\nafter\n"
+    new = blocks.fill(old)
+    assert new.startswith("before\n<!-- table headline -->\n| interventions |")
+    assert new.endswith("\n<!-- end -->\nafter\n")
+    assert "| old |" not in new
+    assert blocks.fill(new) == new

@@ -226,7 +226,7 @@ def test_a_choice_against_the_evidence_is_explained(make_result):
         return Page(render_report(make_result(n_samples=60, comparison=(*comparison, *more)).result)).words
 
     rule, apart = (
-        "networks win with fewer targets if they are at most 0.25 nats a row behind",
+        "networks may be 0.05 nats a row behind for every target that they need less",
         "a separate comparison",
     )
     hidden = {"model": "hidden interventions", "evidence": -90.0, "chosen": True}

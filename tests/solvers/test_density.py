@@ -1,5 +1,7 @@
 """The family of densities that "auto" chooses."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,27 @@ def test_lines_that_follow_a_curve_with_invented_regimes_lose(seed):
     assert model.targets_.to_numpy().sum() == 5
     entries = {entry["model"]: entry for entry in model.result_.comparison}
     assert entries["linear mechanisms"]["targets"] > 5
+
+
+@pytest.mark.parametrize(
+    ("gain", "targets", "wins"),
+    [
+        (1.0, 10, True),
+        (-1.0, 10, False),
+        (-49.0, 11, True),
+        (-51.0, 11, False),
+        (-999.0, 30, True),
+        (1.0, 9, True),
+    ],
+)
+def test_invented_targets_count_against_lines(gain, targets, wins):
+    """A thousand rows; the networks need ten targets."""
+
+    def result(evidence, needed):
+        topology = SimpleNamespace(targets=np.ones((needed, 1)))
+        return SimpleNamespace(evidence=evidence, model=SimpleNamespace(topology=topology))
+
+    assert density._is_better(result(gain, 10), result(0.0, targets), 1000) == wins
 
 
 def test_wide_tables_get_a_warning_instead_of_networks(monkeypatch):

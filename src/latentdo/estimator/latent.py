@@ -47,8 +47,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Family of the conditional densities: linear, small networks with Gaussian noise, or networks with noise of
         any shape (mixtures of Gaussians under "search", normalizing flows under "gradient" and "paper"). "auto"
         fits linear mechanisms, screens the rows for curves, and only if there are any fits networks too; these win if
-        their evidence is higher, or at most 0.25 nats a row lower with fewer targets. Under "gradient" and "paper" it
-        means linear.
+        their evidence is higher, or at most 0.05 nats a row lower for every target that they need less. Under
+        "gradient" and "paper" it means linear.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.

@@ -13,7 +13,7 @@ from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.report.wording import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
-from latentdo.solvers.nonlinear.solve import MISFIT
+from latentdo.solvers.density import INVENTED
 
 __all__ = ["Edge", "Effect", "Regime", "cautions", "choice", "edges", "headline", "regimes", "sentences"]
 
@@ -194,9 +194,9 @@ def choice(result: FitResult) -> list[str]:
     chosen = [entry for entry in families if entry.get("chosen")]
     if chosen and any(entry["evidence"] > chosen[0]["evidence"] for entry in families):
         found.append(
-            f"The {chosen[0]['model']} were chosen although others have more evidence: networks win with fewer targets "
-            f"if they are at most {MISFIT:g} nats a row behind, as straight lines can follow a curve piece by piece, "
-            "with an intervention for every piece."
+            f"The {chosen[0]['model']} were chosen although others have more evidence: networks may be {INVENTED:g} "
+            "nats a row behind for every target that they need less, as straight lines can follow a curve piece by "
+            "piece, with an intervention for every piece."
         )
     apart = {"hidden interventions", "one regime, flexible noise"} <= models
     if (

@@ -130,7 +130,7 @@ class _Fits:
         probabilities = dict(family.probabilities)
         while True:
             trials = []
-            for i in set(family.parents) - set(inputs):
+            for i in sorted(set(family.parents) - set(inputs)):
                 more = sorted([*inputs, i])
                 wider = with_input(mechanism.network, len(inputs), more.index(i))
                 trial, loglik = self.fit(more, Mechanism(wider, mechanism.noise), 15)

@@ -10,14 +10,14 @@ from latentdo.model.relu_mixture import Noise
 from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.mechanism import Mechanism
-from latentdo.solvers.nonlinear.solve import MISFIT, SEARCH_NOISE, _Search
+from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
 
 
 @pytest.fixture
 def search(make_problem, planted):
-    return _Search(
+    return Search(
         make_problem(planted.x), SearchConfiguration(), SEARCH_NOISE, Journal(None), np.random.default_rng(0),
         flexible=False,
     )  # fmt: skip
@@ -37,7 +37,7 @@ def test_a_look_from_the_truth_stays_there(search, truth, planted):
 
 
 def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth, monkeypatch):
-    module = "latentdo.solvers.nonlinear.solve"
+    module = "latentdo.solvers.nonlinear.search"
 
     def blind(problem, minority):
         k = problem.n_labelled
@@ -70,7 +70,7 @@ def test_coincidences_count_more_than_some_evidence(search, truth, flexible, mon
     search.flexible = flexible
     limit = MISFIT * (2.0 if flexible else 1.0) * search.problem.n_rows
     counts = {}
-    monkeypatch.setattr("latentdo.solvers.nonlinear.solve.conflicts", lambda _, state: counts[id(state)])
+    monkeypatch.setattr("latentdo.solvers.nonlinear.search.conflicts", lambda _, state: counts[id(state)])
 
     def state(evidence, coincidences):
         made = type("S", (), {"evidence": evidence})()
@@ -96,7 +96,7 @@ def wrong_way_round(make_problem):
     a = np.where(regimes == 1, 4.5 + 0.3 * rng.standard_normal(1200), rng.standard_normal(1200))
     b = np.abs(a) + 0.1 * rng.standard_normal(1200)
     b = np.where(regimes == 2, -4.0 + 0.3 * rng.standard_normal(1200), b)
-    run = _Search(
+    run = Search(
         make_problem(np.column_stack([a, b])), SearchConfiguration(), 3, Journal(None),
         np.random.default_rng(0), flexible=True,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from latentdo.graphs import is_dag
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.relu_mixture import ReluMixture
 from latentdo.scm import simulate
+from latentdo.solvers.nonlinear import search
 from latentdo.solvers.nonlinear import solve as module
 
 
@@ -153,8 +154,8 @@ def test_the_same_seed_gives_the_same_fit(data, latent):
 def test_the_order_of_the_history(latent):
     steps = [entry["step"] for entry in latent.result_.history]
     every = ["regimes", "moves", "regimes, look 2", "moves, look 2", "regimes, look 3", "moves, look 3"]
-    assert len(every) == 2 * (1 + module.PASSES)
-    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + module.PASSES))
+    assert len(every) == 2 * (1 + search.PASSES)
+    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + search.PASSES))
     assert steps[-2:] == ["parents", "final"]
     evidence = [entry["evidence"] for entry in latent.result_.history]
     assert evidence[1] >= evidence[0]
@@ -218,7 +219,7 @@ def test_an_interrupt_before_the_first_state_is_passed_on(data, monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "rough_graph", interrupt)
+    monkeypatch.setattr(search, "rough_graph", interrupt)
     with pytest.raises(KeyboardInterrupt):
         _fit(data)
 

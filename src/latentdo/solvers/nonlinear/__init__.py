@@ -1,6 +1,6 @@
 """Structural search with nonlinear mechanisms: small networks, fitted to the noise floor by second-order steps.
 
-The way from a table to a graph (:func:`.solve.solve`):
+The way from a table to a graph (:class:`.search.Search`; :func:`.solve.solve` makes a result of it):
 
 1. :mod:`.lattice`: which parents explain *most* rows of a variable, for every parent set, with the intervened minority
    left out by a two-component mixture. The best graph in these tables gives an order of the variables.

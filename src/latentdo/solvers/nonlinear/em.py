@@ -32,6 +32,15 @@ class State(SearchState):
         """The reference mechanism of a variable."""
         return Mechanism(self.model.networks[j], self.model.noises[j])
 
+    @property
+    def mechanisms(self) -> dict[int, Mechanism]:
+        """All reference mechanisms, for a fit to go on from."""
+        return {j: self.mechanism(j) for j in range(self.adjacency.shape[1])}
+
+    def following(self, j: int) -> Array:
+        """How much of every row follows the reference mechanism of ``j``, ``[n]``."""
+        return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
+
 
 def structure_cost(problem: Problem, model: ReluMixture, responsibilities: Array) -> float:
     """What the structure costs: the table of :mod:`latentdo.solvers.search.penalties` with a network's parameters."""
@@ -164,7 +173,7 @@ def refine(
             n_components=n_components, own_components=n_components,
         )  # fmt: skip
         state = settle(problem, model)
-        start = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        start = state.mechanisms
         responsibilities = state.responsibilities
         if best is not None and state.evidence < best.evidence + tolerance:
             return state if state.evidence > best.evidence else best

@@ -63,7 +63,7 @@ class Moves:
     def _refine(
         self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
     ) -> State:
-        start = {j: state.mechanism(j) for j in range(self.problem.n_variables)}
+        start = state.mechanisms
         return refine(
             self.problem,
             responsibilities,
@@ -79,13 +79,13 @@ class Moves:
     def mend(self, state: State) -> State:
         """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
         problem = self.problem
-        mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        mechanisms = state.mechanisms
         mended = False
         for j, (_, gain) in enumerate(self.flexible_noise(state)):
             parents = state.model.parents[j]
             if gain <= 0.0 or not parents.size:
                 continue
-            weights = state.responsibilities @ (1.0 - state.targets[:, j])
+            weights = state.following(j)
             weights[weights < 1e-3] = 0.0
             x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
             rng = np.random.default_rng(j)
@@ -181,7 +181,7 @@ class Moves:
         problem = self.problem
         fixed = problem.fixed(state.n_components)
         targets = state.targets.copy()
-        mechanisms = {j: state.mechanism(j) for j in range(problem.n_variables)}
+        mechanisms = state.mechanisms
         resp = state.responsibilities
         counts = resp.sum(axis=0)
         for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
@@ -295,7 +295,7 @@ class Moves:
             if self.n_components >= FLEXIBLE:
                 found.append((state.model.noises[j], 0.0))
                 continue
-            weights = state.responsibilities @ (1.0 - state.targets[:, j])
+            weights = state.following(j)
             residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
             now = state.model.noises[j]
             flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)

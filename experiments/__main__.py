@@ -29,9 +29,10 @@ NIGHT: list[tuple[str, str]] = [
     ("calibration", ""),
     ("bootstrap_support", ""),
     ("diagnosis_forecast", ""),
-    ("gradient_labelled", "--densities linear"),
+    ("solvers", "--solvers gradient --mechanisms linear"),
     ("gradient_acyclicity", ""),
-    ("paper_linear", "--edge-log-odds=-0.01 --variants known,unknown,observational --seeds 0:3"),
+    ("solvers", "--solvers paper --mechanisms linear --seeds 0:3"),
+    ("solvers", "--solvers gradient --seeds 0:2"),
     ("semi_supervised", ""),
     ("comparison", ""),
 ]

@@ -170,7 +170,11 @@ def arguments(description: str | None, **options: Any) -> argparse.Namespace:
     parser.add_argument("--store", type=Path, default=None, help="folder of the results")
     parser.add_argument("--dask", default=None, help="address of a Dask scheduler that runs the cells")
     for name, default in options.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", default=default, type=type(default))
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(default, bool):
+            parser.add_argument(flag, action="store_true")
+        else:
+            parser.add_argument(flag, default=default, type=type(default))
     given = parser.parse_args()
     if given.dask is not None:
         connection = contextlib.ExitStack()

@@ -11,6 +11,8 @@ from experiments.paper import TABLE_1, Row
 
 ROW = list(Row._fields)
 FULL_SIZE = 10_000
+DEVELOPMENT = 1000
+"""Seeds from here up are for choosing, never for tables of results."""
 
 
 def read(name: str, folder: Path | None = None) -> pd.DataFrame:

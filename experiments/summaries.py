@@ -246,23 +246,26 @@ def sensitivity(folder: Path | None = None) -> Table:
     return table
 
 
-def solvers(folder: Path | None = None) -> Table:
-    """The gradient solver with labels, which keeps the paper's model and constraint."""
-    frame = store.read("gradient_labelled", folder)
+def solvers(solver: str, folder: Path | None = None) -> Table:
+    """Table 1 with another solver; cells of the grid that chooses xi and gamma are on development seeds."""
+    frame = store.read("solvers", folder)
     table = Table(
-        "gradient",
-        '`solver="gradient"` with the true regimes: Hamming distance, mean ± standard error (graphs), paper beside it.',
-        ("data", "unknown", "paper", "known", "paper"),
+        solver,
+        f'`solver="{solver}"`: Hamming distance, mean ± standard error (graphs), beside the paper\'s mean.',
+        ("data", *(name for variant in VARIANTS for name in (variant, "paper")), "seconds"),
     )
-    frame = frame.assign(mechanism=frame["density"].replace("flow", "nonadditive")) if len(frame) else frame
-    for row in store.ROWS if len(frame) else ():
-        cells = store.of_row(frame[frame["n_samples"] == store.FULL_SIZE], row)
+    if frame.empty:
+        return table
+    frame = frame[(frame["solver"] == solver) & (frame["n_samples"] == store.FULL_SIZE)]
+    frame = frame[frame["seed"] < store.DEVELOPMENT]
+    for row in store.ROWS:
+        cells = store.of_row(frame, row)
         if len(cells):
             line = [str(row)]
-            for variant in ("unknown", "known"):
+            for variant in VARIANTS:
                 values = cells.loc[cells["variant"] == variant, "hamming"]
                 line += [number(values), f"{published(row, variant):.1f}"]
-            table.rows.append(tuple(line))
+            table.rows.append((*line, f"{cells['processor_seconds'].median():.0f}"))
     return table
 
 

@@ -23,6 +23,8 @@ EXPERIMENTS = [
     "calibration",
     "bootstrap_support",
     "diagnosis_forecast",
+    "gradient_acyclicity",
+    "solvers",
 ]
 
 
@@ -43,7 +45,7 @@ def test_the_night_runs_every_experiment_there_is(request):
     modules = (request.config.rootpath / "experiments").glob("*.py")
     experiments = {path.stem for path in modules if "runner.arguments(" in path.read_text("utf-8")}
     assert {name for name, _ in NIGHT} == experiments
-    assert set(EXPERIMENTS) <= experiments
+    assert experiments - set(EXPERIMENTS) == {"scatter"}, "scatter draws, and stores nothing"
 
 
 def test_the_scatter_figure_is_drawn(tmp_path, monkeypatch, request):

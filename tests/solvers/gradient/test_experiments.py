@@ -4,8 +4,6 @@ import runpy
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 
 
@@ -22,23 +20,3 @@ def test_fit_benchmark_smoke(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["gradient_fit", *size, "--n-init", "1"])
     runpy.run_path(str(ROOT / "benchmarks" / "gradient_fit.py"), run_name="__main__")
     assert "linear, stochastic, unknown" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [
-        ("gradient_labelled", []),
-        ("gradient_acyclicity", []),
-        ("paper_linear", ["--variants", "known,latent"]),
-        ("paper_linear", ["--solver", "gradient", "--fractions", "0.5"]),
-    ],
-)
-def test_a_grid_runs_and_resumes(name, extra, tmp_path, monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(ROOT))
-    monkeypatch.setattr(sys, "argv", [name, "--smoke", "--n-jobs", "1", "--store", str(tmp_path), *extra])
-    runpy.run_module(f"experiments.{name}", run_name="__main__")
-    assert " 0 to run" not in capsys.readouterr().out
-    stored = (tmp_path / f"{name}.csv").read_text()
-    runpy.run_module(f"experiments.{name}", run_name="__main__")
-    assert " 0 to run" in capsys.readouterr().out
-    assert (tmp_path / f"{name}.csv").read_text() == stored

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments import store
+from experiments import store, summaries
 from experiments.paper import MECHANISMS, TABLE_1, Row, published
 from experiments.tables import Table
 
@@ -127,6 +127,8 @@ BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
     "nonlinear-latent": lambda folder: without_labels("paper", folder),
     "nonlinear-hetero": lambda folder: without_labels("paper-hetero", folder),
     "nonlinear-unknown": with_regimes,
+    "gradient": lambda folder: summaries.solvers("gradient", folder),
+    "paper": lambda folder: summaries.solvers("paper", folder),
 }
 """What a mark may name."""
 

@@ -466,7 +466,7 @@ def test_the_constraint_is_drawn_where_the_solver_had_one(make_result):
 
 @pytest.mark.parametrize("transform", ["none", "log", "log1p", "rank-gaussian"])
 def test_axes_carry_short_numbers(make_result, transform):
-    from latentdo.report.drawings import _round_numbers
+    from latentdo.report.charts import _round_numbers
 
     result = make_result(n_samples=200, transform=transform).result
     for j in range(len(result.columns)):

@@ -4,7 +4,7 @@ No network: the page's own content-security policy forbids everything but its on
 are named by their hashes and hold nothing of the user's. The script only adds comfort; the page says the same without
 it. ``content`` gathers the findings, ``mechanisms`` those about each variable, ``rows`` those about rows, ``support``
 what a bootstrap adds, ``trials`` what a tuning tried and ``origin`` where it all came from; ``wording`` makes text of
-numbers, ``drawings`` SVG;
+numbers, ``drawings`` the graph as SVG, ``charts`` rows and the course of the fit (both made of ``svg``);
 ``report.html.j2``, ``report.css`` and ``report.js`` say how it looks and acts.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
 from latentdo.plots import history_curve
-from latentdo.report import content, drawings, rows, wording
+from latentdo.report import charts, content, drawings, rows, svg, wording
 from latentdo.report.mechanisms import mechanisms
 from latentdo.report.origin import CITATION, installed_versions
 from latentdo.report.support import Support, support_tables
@@ -120,8 +120,8 @@ def render_report(
         graph_is_wide=graph_width > 1000,
         has_left_out=Markup('class="edge maybe"') in graph,
         mechanisms=mechanisms(result, regimes),
-        curve=drawings.curve,
-        responsibilities=drawings.responsibilities(result),
+        curve=charts.curve,
+        responsibilities=charts.responsibilities(result),
         assignment=rows.assignment(result),
         doubtful_rows=rows.doubtful_rows(result, numbers),
         row_data=rows.row_data(result, numbers),
@@ -129,8 +129,8 @@ def render_report(
         diagnosis=said,
         trials=None if trials is None else trial_table(trials),
         matrix=matrix,
-        chart=drawings.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,
-        violation=drawings.violation_chart(times, violation) if len(violation) > 1 else None,
+        chart=charts.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,
+        violation=charts.violation_chart(times, violation) if len(violation) > 1 else None,
         scatters=scatters,
         ambiguous=result.ambiguous_edges().to_dict("records"),
         comparison=wording.table(result.comparison),
@@ -142,7 +142,7 @@ def render_report(
         chance=wording.chance,
         percent=wording.percent,
         number=wording.number,
-        palette=drawings.palette_class,
+        palette=svg.palette_class,
     )
 
 
@@ -159,7 +159,7 @@ def _scatters(
     z = result.preprocessor.forward(values)
     every = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MOST_POINTS)).round().astype(np.int64))
     return [
-        drawings.scatter(
+        charts.scatter(
             result,
             z,
             columns.index(edge.cause),
@@ -178,7 +178,7 @@ def _style(n_regimes: int, graph_width: float, matrix_width: float) -> str:
         f"svg.matrix{{min-width:{min(matrix_width, 0.62 * matrix_width + 120):.0f}px}}",
     ]
     for k in range(1, n_regimes):
-        colour = f"var(--{drawings.palette_class(k).split()[0]})"
+        colour = f"var(--{svg.palette_class(k).split()[0]})"
         rules.append(
             f"#show-{k}:checked~.explorer .t{k} rect{{fill:{colour};fill-opacity:.3;stroke:{colour};stroke-width:3}}"
             f"#show-{k}:checked~.explorer .t{k}{{opacity:1!important}}"

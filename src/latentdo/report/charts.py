@@ -1,0 +1,223 @@
+"""Inline SVG of rows and of the course of a fit; text is always escaped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import Array
+from latentdo.report.mechanisms import Cause
+from latentdo.report.svg import palette_class, px, round_ticks, shortened, svg, text_width
+from latentdo.report.wording import number
+from latentdo.result import FitResult
+
+__all__ = ["curve", "evidence_chart", "responsibilities", "scatter", "violation_chart"]
+
+_MOST_ROWS = 500
+
+
+def evidence_chart(seconds: Array, values: Array) -> Markup:
+    """Evidence of every step over time, with the best so far as a line."""
+    best = np.maximum.accumulate(values)
+    # the first steps are often so bad that nothing else would be seen
+    low, high = float(np.quantile(values, 0.1)), float(values.max())
+    # less than a nat says nothing, and should not look like a climb
+    low, high = (
+        (low - 0.06 * (high - low), high + 0.06 * (high - low)) if high > low + 1 else (high - 1, high + 1)
+    )
+    steps = [(float(seconds[0]), float(best[0]))]
+    for s, v in zip(seconds[1:], best[1:], strict=True):
+        steps += [(float(s), steps[-1][1]), (float(s), float(v))]
+    label = f"Evidence over {seconds[-1]:.3g} seconds, from {number(float(values[0]))} to {number(float(best[-1]))}."
+    return _chart(
+        seconds, values, steps, (low, high), [(t, f"{t:,.6g}") for t in round_ticks(low, high)], label
+    )
+
+
+def violation_chart(seconds: Array, values: Array) -> Markup:
+    """How far the relaxed graph was from a DAG over time, on a logarithmic scale."""
+    logs = np.log10(np.maximum(values, 1e-16))
+    low, high = math.floor(logs.min()), max(math.ceil(logs.max()), math.floor(logs.min()) + 1)
+    every = max(1, round((high - low) / 5))
+    ticks = [(float(t), f"1e{t:d}") for t in range(low, high + 1, every)]
+    line = list(zip(seconds.tolist(), logs.tolist(), strict=True))
+    label = f"Acyclicity constraint over {seconds[-1]:.3g} seconds, from {values[0]:.2g} to {values[-1]:.2g}."
+    return _chart(seconds, logs, line, (low - 0.1, high + 0.1), ticks, label)
+
+
+def _chart(
+    seconds: Array,
+    values: Array,
+    line: Sequence[tuple[float, float]],
+    limits: tuple[float, float],
+    ticks: Iterable[tuple[float, str]],
+    label: str,
+) -> Markup:
+    """Dots and a line over time; what lies below the limits stands on the lower one."""
+    width, height, left, bottom = 620.0, 240.0, 84.0, 36.0
+    low, high = limits
+    start, end = float(seconds[0]), float(max(seconds[-1], seconds[0] + 1e-9))
+
+    def place(s: float, v: float) -> tuple[float, float]:
+        return (
+            left + (s - start) / (end - start) * (width - left - 16),
+            12 + (high - max(v, low)) / (high - low) * (height - bottom - 12),
+        )
+
+    parts = []
+    for tick, text in ticks:
+        _, y = place(start, tick)
+        parts.append(
+            Markup(
+                '<line class="grid" x1="{}" y1="{}" x2="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
+            ).format(px(left), px(y), px(width - 16), px(y), px(left - 8), px(y + 4), text)
+        )
+    for tick in round_ticks(start, end):
+        x, _ = place(tick, low)
+        parts.append(
+            Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
+                px(x), px(height - 16), f"{tick:g} s"
+            )
+        )
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(s, v) for s, v in line))
+    parts.append(Markup('<polyline class="best" points="{}"/>').format(points))
+    shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), 400)).round().astype(np.int64))
+    for at in shown:
+        x, y = place(float(seconds[at]), float(values[at]))
+        parts.append(Markup('<circle class="step" cx="{}" cy="{}" r="2.6"/>').format(px(x), px(y)))
+    return svg((0, 0, width, height), label, parts, "chart")
+
+
+def curve(result: FitResult, cause: Cause, effect: int) -> Markup:
+    """A cause's effect as a small curve: median, and the band that holds 80 % of the draws."""
+    width, height, pad = 150.0, 62.0, 5.0
+    x, values = cause.curve[:, 0], cause.curve[:, 1:]
+    low, span = values.min(), max(float(np.ptp(values)), 1e-9)
+    xs = pad + (x - x[0]) / max(float(x[-1] - x[0]), 1e-9) * (width - 2 * pad)
+    ys = pad + (1 - (values - low) / span) * (height - 2 * pad)
+    points = [
+        " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys[:, column], strict=True)) for column in range(3)
+    ]
+    upper = " ".join(reversed(points[2].split()))
+    label = f"{result.columns[effect]} over {cause.name}: {cause.before} at {cause.low}, {cause.after} at {cause.high}."
+    parts = [
+        Markup('<rect class="grid" x="0.5" y="0.5" width="{}" height="{}" rx="4"/>').format(
+            px(width - 1), px(height - 1)
+        ),
+        Markup('<polygon class="band" points="{} {}"/>').format(points[0], upper),
+        Markup('<polyline class="best" points="{}"/>').format(points[1]),
+    ]
+    return svg((0, 0, width, height), label, parts, "curve")
+
+
+def responsibilities(result: FitResult) -> Markup:
+    """How sure each row's regime is: one column a row, sorted by regime; the fuller the colour, the more probable."""
+    values, best = result.responsibilities, result.regimes
+    order = np.lexsort((-values[np.arange(len(best)), best], best))
+    shown = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).round().astype(int))]
+    names = [shortened(str(name), 16) for name in result.regime_names]
+    left = 14.0 + max(text_width(name) for name in names) * 12 / 13
+    band, width = 18.0, 760.0
+    step = (width - left) / len(shown)
+    parts = []
+    levels = np.ceil(values[shown] * 5 - 1e-9).clip(0, 5).astype(int)  # few enough to draw runs, not cells
+    levels[values[shown] < 0.01] = 0
+    for k, name in enumerate(names):
+        y = k * band
+        parts.append(
+            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(px(left - 8), px(y + 13), name)
+        )
+        for level in range(1, 6):
+            inside = np.flatnonzero(levels[:, k] == level)
+            if not len(inside):
+                continue
+            runs = np.split(inside, np.flatnonzero(np.diff(inside) > 1) + 1)
+            path = "".join(
+                f"M{px(left + run[0] * step)} {px(y + band / 2)}h{px(len(run) * step)}" for run in runs
+            )
+            parts.append(
+                Markup('<path class="run {}" stroke-opacity="{}" d="{}"/>').format(
+                    palette_class(k).split()[0], f"{level / 5:.1f}", path
+                )
+            )
+    height = len(names) * band
+    parts.append(
+        Markup('<rect class="grid" x="{}" y="0.5" width="{}" height="{}"/>').format(
+            px(left), px(width - left - 0.5), px(height - 1)
+        )
+    )
+    label = f"Probability of each of {len(names)} regimes for {len(shown)} rows, sorted by regime."
+    return svg((0, 0, width, height), label, parts, "rows")
+
+
+def scatter(
+    result: FitResult, z: Array, cause: int, effect: int, rows: NDArray[np.int64], title: str
+) -> Markup:
+    """Two variables, coloured by regime; axes are those of the fit, their labels in the user's units."""
+    size, left, bottom = 300.0, 62.0, 46.0
+    names = result.columns
+    low, high = np.quantile(z[:, [cause, effect]], (0.002, 0.998), axis=0)
+    span = np.maximum(high - low, 1e-9)
+    low, span = low - 0.05 * span, 1.1 * span
+
+    def place(values: Array, axis: int) -> Array:
+        share = np.clip((values - low[axis]) / span[axis], 0.0, 1.0)
+        return np.asarray(left + share * (size - left) if axis == 0 else (1.0 - share) * (size - bottom))
+
+    parts = [
+        Markup('<rect class="grid" x="{}" y="0" width="{}" height="{}"/>').format(
+            px(left), px(size - left), px(size - bottom)
+        )
+    ]
+    for axis, variable in enumerate((cause, effect)):
+        for tick, text in _round_numbers(result, variable, low[axis], low[axis] + span[axis]):
+            at = float(place(np.array([tick]), axis)[0])
+            x, y, anchor = (at, size - bottom + 16, "middle") if axis == 0 else (left - 5, at + 4, "end")
+            parts.append(
+                Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(px(x), px(y), anchor, text)
+            )
+    parts.append(
+        Markup('<text class="axis" x="{}" y="{}" text-anchor="middle">{}</text>').format(
+            px((size + left) / 2), px(size - 10), shortened(names[cause], 30)
+        )
+    )
+    parts.append(
+        Markup(
+            '<text class="axis" transform="translate(10 {}) rotate(-90)" text-anchor="middle">{}</text>'
+        ).format(px((size - bottom) / 2), shortened(names[effect], 26))
+    )
+    best = result.regimes
+    xs, ys = place(z[rows, cause], 0), place(z[rows, effect], 1)
+    for k in np.unique(best[rows]):
+        own = best[rows] == k
+        cross = "s2" in palette_class(int(k))
+        mark = (
+            "m-2 0h4m-2 -2v4" if cross else "h0"
+        )  # a line without length is drawn as its cap: round or square
+        dots = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in zip(xs[own], ys[own], strict=True))
+        parts.append(
+            Markup('<path class="dots {}" d="{}"><title>{}</title></path>').format(
+                palette_class(int(k)), dots, f"regime {result.regime_names[k]}"
+            )
+        )
+    return svg((0, 0, size + 4, size), title, parts, "scatter")
+
+
+def _round_numbers(result: FitResult, variable: int, low: float, high: float) -> list[tuple[float, str]]:
+    """Places between two standardised values whose numbers in the user's units are short."""
+    prep, name = result.preprocessor, result.columns[variable]
+    ends = prep.inverse_column(name, np.array([low, high]))
+    if prep.transform == "none":
+        values = np.array(round_ticks(float(ends[0]), float(ends[1]), 4) or ends)
+    else:
+        between = prep.inverse_column(name, np.linspace(low, high, 6)[1:-1])
+        values = np.array([float(f"{value:.1g}") for value in between])
+        values = np.unique(values[(values > ends[0]) & (values < ends[1])])
+        values = values if len(values) > 1 else between[[0, -1]]
+    return [
+        (float(z), number(float(v))) for z, v in zip(prep.forward_column(name, values), values, strict=True)
+    ]

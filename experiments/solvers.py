@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import product
 from typing import Any, Final
 
 import pandas as pd
@@ -20,10 +21,10 @@ from experiments.outcome import given, outcome
 from experiments.paper import TABLE_1, VARIANTS, Row, published
 from latentdo import LatentInterventionDAG, simulate
 
-EDGE_PRIORS: Final = (-0.1, -0.01, 0.0, 0.01, 0.1)
+EDGE_PRIORS: Final = "-0.1,-0.01,0,0.01,0.1"
 """The paper's grid of xi (its section 4)."""
 
-TARGET_PRIORS: Final = (-0.1, -0.01)
+TARGET_PRIORS: Final = "-0.1,-0.01"
 """The paper's grid of gamma."""
 
 CHOSEN: Final = {Row("stochastic", "linear", 1): (-0.01, -0.1)}
@@ -92,15 +93,6 @@ def best(frame: pd.DataFrame) -> pd.DataFrame:
     return means.loc[means.groupby(list(Row._fields), sort=False)["held_out"].idxmax()]
 
 
-def priors(solver: str, row: Row, *, choose: bool) -> Iterable[tuple[float | None, float | None]]:
-    """Values of xi and gamma to run."""
-    if solver != "paper":
-        return [(None, None)]
-    if choose:
-        return [(xi, gamma) for xi in EDGE_PRIORS for gamma in TARGET_PRIORS]
-    return [CHOSEN.get(row, UNTRIED)]
-
-
 def main() -> None:
     options = runner.arguments(
         __doc__,
@@ -110,6 +102,11 @@ def main() -> None:
         edges="1,4",
         variants=",".join(VARIANTS),
         choose=False,
+        edge_priors=EDGE_PRIORS,
+        target_priors=TARGET_PRIORS,
+    )
+    grid = list(
+        product(*(map(float, text.split(",")) for text in (options.edge_priors, options.target_priors)))
     )
     seeds = runner.seeds_of(options.seeds, range(1000, 1002) if options.choose else range(10))
     rows = [
@@ -136,7 +133,9 @@ def main() -> None:
         for solver in solvers
         for row in (rows[:1] if options.smoke else rows)
         for variant in variants
-        for xi, gamma in priors(solver, row, choose=options.choose)
+        for xi, gamma in (
+            [(None, None)] if solver != "paper" else grid if options.choose else [CHOSEN.get(row, UNTRIED)]
+        )
     ]
     frame = runner.run("solvers", cells, cell, n_jobs=options.n_jobs, store=options.store)
     print(f"\n{runner.machine()}; 10 variables, 10 000 rows")

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from experiments import runner
 from latentdo import LatentInterventionDAG, metrics, simulate
 
+Array = NDArray[np.float64]
 SETTINGS = (("paper", 600), ("paper", 2000), ("dcdi", 600), ("dcdi", 2000))
 
 
@@ -31,6 +34,19 @@ def cell(preset: str, n_samples: int, seed: int) -> Mapping[str, Any]:
     }
 
 
+def pooled(frame: pd.DataFrame) -> tuple[Array, Array, Array]:
+    """Truth, graph and probability of every ordered pair of all tables."""
+    truth, hard = (
+        np.concatenate([np.array(list(text), dtype=float) for text in frame[name].str[1:]])
+        for name in ("truth", "hard")
+    )
+    return (
+        truth,
+        hard,
+        np.concatenate([np.array(text.split(), dtype=float) for text in frame["probabilities"]]),
+    )
+
+
 def main() -> None:
     options = runner.arguments(__doc__)
     seeds = [1000, 1001] if options.smoke else runner.seeds_of(options.seeds, range(25))
@@ -40,11 +56,7 @@ def main() -> None:
         for seed in seeds
     ]
     frame = runner.run("calibration", cells, cell, n_jobs=options.n_jobs, store=options.store)
-    truth, hard = (
-        np.concatenate([np.array(list(text), dtype=float) for text in frame[name].str[1:]])
-        for name in ("truth", "hard")
-    )
-    probability = np.concatenate([np.array(text.split(), dtype=float) for text in frame["probabilities"]])
+    truth, hard, probability = pooled(frame)
     print(
         f"\n{runner.machine()}; {len(frame)} tables, {truth.size} ordered pairs, {truth.mean():.3f} are edges"
     )

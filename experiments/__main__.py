@@ -22,8 +22,8 @@ NIGHT: list[tuple[str, str]] = [
     ("settings", "--seeds 0:3"),
     ("overlap", "--seeds 0:3"),
     ("sensitivity", ""),
-    ("nonlinear_latent", "--variants latent --seeds 0:5"),
-    ("table1", "--seeds 0:3"),
+    ("nonlinear_latent", "--variants latent,unknown --seeds 0:10"),
+    ("table1", "--seeds 0:10"),
     ("linear_latent", "--seeds 0:10"),
     ("false_alarms", ""),
     ("calibration", ""),
@@ -35,6 +35,7 @@ NIGHT: list[tuple[str, str]] = [
     ("solvers", "--solvers gradient --seeds 0:2"),
     ("semi_supervised", ""),
     ("comparison", ""),
+    ("comparison", "--methods sdcd,dcdi --seeds 0:2"),
 ]
 """Modules and their arguments, what matters most first; a later line only adds the cells that an earlier one left."""
 

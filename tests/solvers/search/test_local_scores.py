@@ -338,6 +338,7 @@ def test_family_table_lists_what_family_score_says(imperfect):
         2,
         edge_prior,
         np.ones(4, dtype=bool),
+        np.empty(0, dtype=np.int64),
     )
     for mask in range(8):
         parents = [int(candidates[a]) for a in range(3) if mask >> a & 1]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
 from latentdo.model.linear_mixture import LinearMixture
+from latentdo.solvers.search import grow_shrink
 from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, all_candidates
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import (
@@ -128,13 +129,10 @@ def family_tables(
     target_prior: float | None = None,
 ) -> FamilyTables:
     """Score the families that a search should consider: all of them in small problems, else a screened few."""
-    small = problem.n_variables <= EXACT_LIMIT
-    candidates = (
-        all_candidates(problem.constraints)
-        if small
-        else screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
-    )
-    return score_families(problem, moments, candidates, targets, target_prior)
+    if problem.n_variables <= EXACT_LIMIT:
+        return score_families(problem, moments, all_candidates(problem.constraints), targets, target_prior)
+    candidates, core = screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
+    return score_families(problem, moments, candidates, targets, target_prior, core)
 
 
 def search_graph(
@@ -148,9 +146,24 @@ def search_graph(
     if adjacency is None:
         adjacency = problem.constraints.required.astype(np.int8)
     moments = problem.moments(responsibilities)
+    return best_graph(problem, moments, adjacency, targets, target_prior)
+
+
+def best_graph(
+    problem: Problem,
+    moments: Moments,
+    adjacency: NDArray[np.int8],
+    targets: NDArray[np.int8] | None = None,
+    target_prior: float | None = None,
+) -> NDArray[np.int8]:
+    """Best graph for given moments: exact in small problems, else from the order of ``adjacency``, or itself."""
     tables = family_tables(problem, moments, adjacency, targets, target_prior)
     found, score = tables.best(adjacency)
-    return found if np.isfinite(score) else adjacency
+    if not np.isfinite(score):
+        return adjacency
+    if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
+        found = grow_shrink.improve(problem, moments, found, targets, target_prior)
+    return found
 
 
 def relearn(

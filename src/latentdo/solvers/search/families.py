@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ MAX_CANDIDATES = 10
 """Candidate parents a variable in larger problems: 2^10 families each."""
 
 
+def _nobody() -> NDArray[np.int64]:
+    return np.empty((0, 0), dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class FamilyTables:
     """Scores of parent sets, as bit masks over a few candidate parents of every variable.
@@ -30,10 +34,14 @@ class FamilyTables:
         Candidate parents of every variable, padded with -1.
     scores : ndarray [d, 2^c]
         ``scores[j, mask]``; minus infinity where not allowed.
+    core : ndarray [d, m] of int64
+        Parents that every set has besides, padded with -1: the surest ones of variables with more parents than there
+        is room for.
     """
 
     candidates: NDArray[np.int64]
     scores: NDArray[np.float64]
+    core: NDArray[np.int64] = field(default_factory=_nobody)
 
     @property
     def n_variables(self) -> int:
@@ -46,6 +54,7 @@ class FamilyTables:
         candidates: NDArray[np.int64],
         constraints: Constraints,
         score: Callable[[int, NDArray[np.int64], int], NDArray[np.float64]],
+        core: NDArray[np.int64] | None = None,
     ) -> FamilyTables:
         """Fill the tables; ``score(variable, candidates, required mask)`` returns ``[2^c]``."""
         scores = np.full((len(candidates), 1 << candidates.shape[1]), -np.inf)
@@ -53,10 +62,11 @@ class FamilyTables:
             own = candidates[j][candidates[j] >= 0]
             required = sum(1 << int(a) for a in np.flatnonzero(constraints.required[own, j]))
             scores[j, : 1 << own.size] = score(j, own, required)
-        return cls(candidates, scores)
+        return cls(candidates, scores, _nobody() if core is None else core)
 
     def full(self) -> NDArray[np.float64]:
-        """The same scores as masks over all variables, ``[d, 2^d]``; small problems only."""
+        """The same scores as masks over all variables, ``[d, 2^d]``; small problems only, which have no core."""
+        assert not self.core.size
         d = self.n_variables
         table = np.full((d, 1 << d), -np.inf)
         for j in range(d):
@@ -73,22 +83,31 @@ class FamilyTables:
         scores = self.scores.copy()
         for j in np.flatnonzero(~np.isfinite(scores).any(axis=1)):
             scores[j, self._mask(adjacency, int(j))] = 0.0
-        return FamilyTables(self.candidates, scores)
+        return FamilyTables(self.candidates, scores, self.core)
 
     def best(self, start: NDArray[np.int8], seed: int = 0) -> tuple[NDArray[np.int8], float]:
         """Best DAG: exact where subsets can be enumerated, else by order search from the order of ``start``."""
         if self.n_variables <= EXACT_LIMIT:
             return best_dag(self.full())
         order = np.array(topological_order(start), dtype=np.int64)
-        return best_dag_by_order(self.scores, self.candidates, order, seed=seed)
+        return best_dag_by_order(self.scores, self.candidates, order, core=self.core, seed=seed)
 
     def score_of(self, adjacency: NDArray[np.int8]) -> float:
-        """Score of one DAG; minus infinity if a parent is not a candidate."""
-        if any(
-            adjacency[:, j].sum() != self._mask(adjacency, j).bit_count() for j in range(self.n_variables)
-        ):
-            return -np.inf
-        return float(sum(self.scores[j, self._mask(adjacency, j)] for j in range(self.n_variables)))
+        """Score of one DAG; minus infinity unless its parents are the core and candidates."""
+        total = 0.0
+        for j in range(self.n_variables):
+            core = self.core_of(j)
+            mask = self._mask(adjacency, j)
+            if not adjacency[core, j].all() or adjacency[:, j].sum() != mask.bit_count() + core.size:
+                return -np.inf
+            total += self.scores[j, mask]
+        return float(total)
+
+    def core_of(self, j: int) -> NDArray[np.int64]:
+        """Parents that every set of ``j`` has."""
+        if not self.core.size:
+            return np.empty(0, dtype=np.int64)
+        return np.asarray(self.core[j][self.core[j] >= 0])
 
     def _mask(self, adjacency: NDArray[np.int8], j: int) -> int:
         """Those parents of ``j`` that are candidates, as bits."""

@@ -264,20 +264,25 @@ def family_table(  # type: ignore[no-untyped-def]
     max_parents,
     edge_prior,
     shares,
+    core,
 ):
     """Score of every parent set within ``candidates`` (a bit mask over them), ``[2^c]``.
 
     Sets that miss a ``required`` candidate (bit mask) or exceed ``max_parents`` score minus infinity. ``shares`` is
-    where the choice of targets starts for every set.
+    where the choice of targets starts for every set; all of them have the parents in ``core`` besides.
     """
     n_candidates = candidates.shape[0]
     table = np.full(1 << n_candidates, -np.inf)
-    parents = np.empty(n_candidates, dtype=np.int64)
+    parents = np.empty(core.shape[0] + n_candidates, dtype=np.int64)
+    parents[: core.shape[0]] = core
+    always = 0.0
+    for i in core:
+        always += edge_prior[i, variable]
     chosen = np.empty(moments.shape[0], dtype=np.bool_)
     for mask in range(1 << n_candidates):
         if (mask & required) != required:
             continue
-        size, prior = 0, 0.0
+        size, prior = core.shape[0], always
         for a in range(n_candidates):
             if mask >> a & 1:
                 parents[size] = candidates[a]

@@ -55,9 +55,9 @@ def _masks(order, place_of):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _swap_gain(best, masks, place_of, left, right):  # type: ignore[no-untyped-def]
+def _swap_gain(best, masks, place_of, core, left, right):  # type: ignore[no-untyped-def]
     """Change of score when neighbours ``left, right`` of the order become ``right, left``."""
-    gain = 0.0
+    gain = core[right, left] - core[left, right]
     place = place_of[left, right]
     if place >= 0:
         gain += best[right, masks[right] & ~(1 << place)] - best[right, masks[right]]
@@ -78,7 +78,7 @@ def _swap(order, masks, place_of, position):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _climb(order, masks, best, place_of):  # type: ignore[no-untyped-def]
+def _climb(order, masks, best, place_of, core):  # type: ignore[no-untyped-def]
     """Insert single variables at their best place until no insertion helps; ``order`` and ``masks`` in place."""
     n_variables = order.shape[0]
     for _ in range(MAX_SWEEPS):
@@ -90,12 +90,12 @@ def _climb(order, masks, best, place_of):  # type: ignore[no-untyped-def]
             # Walk v to the far left, then to the far right, and remember the best place on the way.
             gain, top, target = 0.0, WORTHWHILE, start
             for position in range(start - 1, -1, -1):
-                gain += _swap_gain(best, masks, place_of, order[position], v)
+                gain += _swap_gain(best, masks, place_of, core, order[position], v)
                 _swap(order, masks, place_of, position)
                 if gain > top:
                     top, target = gain, position
             for position in range(n_variables - 1):
-                gain += _swap_gain(best, masks, place_of, v, order[position + 1])
+                gain += _swap_gain(best, masks, place_of, core, v, order[position + 1])
                 _swap(order, masks, place_of, position)
                 if position + 1 > start and gain > top:
                     top, target = gain, position + 1
@@ -107,20 +107,25 @@ def _climb(order, masks, best, place_of):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _score(masks, best):  # type: ignore[no-untyped-def]
+def _score(order, masks, best, core):  # type: ignore[no-untyped-def]
     total = 0.0
-    for j in range(masks.shape[0]):
-        total += best[j, masks[j]]
+    for a in range(order.shape[0]):
+        total += best[order[a], masks[order[a]]]
+        for b in range(a):
+            total -= core[order[a], order[b]]
     return total
 
 
 @njit(cache=True)
-def search_orders(best, place_of, order, n_shakes, rng):  # type: ignore[no-untyped-def]
-    """Iterated climbing from ``order``; returns the best order found and its score."""
+def search_orders(best, place_of, core, order, n_shakes, rng):  # type: ignore[no-untyped-def]
+    """Iterated climbing from ``order``; returns the best order found and its score.
+
+    ``core[i, j]`` is what an order costs in which ``j`` comes before ``i``.
+    """
     n_variables = order.shape[0]
     masks = _masks(order, place_of)
-    _climb(order, masks, best, place_of)
-    score = _score(masks, best)
+    _climb(order, masks, best, place_of, core)
+    score = _score(order, masks, best, core)
     for _ in range(n_shakes):
         trial = order.copy()
         # Moving a short random block is enough to leave a local optimum without losing the rest of the order.
@@ -131,8 +136,8 @@ def search_orders(best, place_of, order, n_shakes, rng):  # type: ignore[no-unty
             target = rng.integers(0, rest.shape[0] + 1)
             trial = np.concatenate((rest[:target], block, rest[target:]))
         trial_masks = _masks(trial, place_of)
-        _climb(trial, trial_masks, best, place_of)
-        trial_score = _score(trial_masks, best)
+        _climb(trial, trial_masks, best, place_of, core)
+        trial_score = _score(trial, trial_masks, best, core)
         if trial_score > score - 1e-12:
             order, score = trial, trial_score
     return order, score
@@ -144,6 +149,7 @@ def best_dag_by_order(
     order: NDArray[np.int64],
     n_shakes: int = 50,
     seed: int = 0,
+    core: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int8], float]:
     """Best DAG found by order search.
 
@@ -157,8 +163,14 @@ def best_dag_by_order(
         Where to start.
     n_shakes, seed
         Number of perturbed restarts, and their randomness.
+    core
+        ``[d, m]``: parents that all sets of a variable have, padded with -1.
     """
     n_variables = tables.shape[0]
+    always = np.zeros((n_variables, n_variables), dtype=bool)
+    if core is not None and core.size:
+        rows, columns = np.nonzero(core >= 0)
+        always[core[rows, columns], rows] = True
     place_of = np.full((n_variables, n_variables), -1, dtype=np.int64)
     for j in range(n_variables):
         for place, i in enumerate(candidates[j]):
@@ -171,14 +183,17 @@ def best_dag_by_order(
     if not possible.any(axis=1).all():
         return np.zeros((n_variables, n_variables), dtype=np.int8), -np.inf
     costly = np.where(possible, best, best[possible].min() - IMPOSSIBLE)
+    late = always * (np.ptp(costly, axis=1).sum() + IMPOSSIBLE)
     order, score = search_orders(
-        costly, place_of, np.array(order, dtype=np.int64), n_shakes, np.random.default_rng(seed)
+        costly, place_of, late, np.array(order, dtype=np.int64), n_shakes, np.random.default_rng(seed)
     )
     masks = _masks(order, place_of)
-    adjacency = np.zeros((n_variables, n_variables), dtype=np.int8)
+    adjacency = always.astype(np.int8)
     for j in range(n_variables):
         for place, i in enumerate(candidates[j]):
             if i >= 0 and choice[j, masks[j]] >> place & 1:
                 adjacency[i, j] = 1
-    feasible = possible[np.arange(n_variables), masks].all()
+    position = np.argsort(order)
+    kept = not (always & (position[:, None] > position)).any()
+    feasible = kept and possible[np.arange(n_variables), masks].all()
     return adjacency, float(score) if feasible else -np.inf

@@ -24,6 +24,9 @@ from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
+SPARE = 4
+"""Places among the candidates that current parents leave to others."""
+
 
 def _costs(problem: Problem, target_prior: float | None, n_components: int) -> NDArray[np.float64]:
     prior = problem.penalties.target_prior if target_prior is None else target_prior
@@ -36,6 +39,7 @@ def score_families(
     candidates: NDArray[np.int64],
     targets: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
+    core: NDArray[np.int64] | None = None,
 ) -> FamilyTables:
     """Tables of all families among ``candidates``; the choice of targets starts from ``targets``."""
     counts = moments.counts
@@ -58,10 +62,11 @@ def score_families(
                 problem.constraints.max_parents,
                 problem.penalties.edge_prior,
                 np.ascontiguousarray(shares[:, j]),
+                np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0],
             )
         )
 
-    return FamilyTables.build(candidates, problem.constraints, score)
+    return FamilyTables.build(candidates, problem.constraints, score, core)
 
 
 def screen_parents(
@@ -70,37 +75,42 @@ def screen_parents(
     adjacency: NDArray[np.int8],
     targets: NDArray[np.int8] | None,
     limit: int,
-) -> NDArray[np.int64]:
-    """Candidate parents of every variable by greedy forward selection on its local score, ``[d, c]``, padded with -1.
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Candidate parents of every variable by greedy forward selection on its local score, and its core.
 
-    Correlations of the pooled rows would not do: interventions hide parents there. The score sees regimes and targets.
-    Selection goes on below the best score, because what matters is which parents any good set could contain.
+    Both are padded with -1, ``[d, c]`` and ``[d, m]``. Correlations of the pooled rows would not do: interventions hide
+    parents there. The score sees regimes and targets. Selection goes on below the best score, because what matters is
+    which parents any good set could contain. Where a graph has more parents than leave :data:`SPARE` places for others,
+    those that would be missed most are the core: they are not up for choice.
     """
     counts, d = moments.counts, problem.n_variables
     fixed, cost = problem.fixed(len(counts)), _costs(problem, None, len(counts))
     limit = min(max(limit, int(problem.constraints.required.sum(axis=0).max())), d - 1)
     candidates = np.full((d, limit), -1, dtype=np.int64)
+    cores: list[NDArray[np.int64]] = []
     for j in range(d):
         allowed = np.flatnonzero(problem.constraints.allowed[:, j])
         must = problem.constraints.required[:, j] | (adjacency[:, j] == 1)
-        first = np.flatnonzero(must & problem.constraints.allowed[:, j])[:limit]
+        first = np.flatnonzero(must & problem.constraints.allowed[:, j])
         shares = np.ones(len(counts), dtype=bool) if targets is None else targets[:, j] == 0
+        scored = (fixed[:, j], cost, problem.imperfect, VARIANCE_FLOOR, targets is None)
+        surplus = max(first.size - max(limit - SPARE, 1), 0)
+        if surplus:
+            without = [
+                family_score(moments.matrices, counts, j, np.delete(first, a), *scored, shares.copy())
+                for a in range(first.size)
+            ]
+            core = first[np.argsort(without, kind="stable")[:surplus]]
+        else:
+            core = first[:0]
         chosen = greedy_parents(
-            moments.matrices,
-            counts,
-            j,
-            allowed,
-            first,
-            limit,
-            fixed[:, j],
-            cost,
-            problem.imperfect,
-            VARIANCE_FLOOR,
-            targets is None,
-            shares,
+            moments.matrices, counts, j, allowed, first, limit + core.size, *scored, shares
         )
-        candidates[j, : chosen.size] = np.sort(chosen)
-    return candidates
+        chosen = np.setdiff1d(chosen, core)
+        candidates[j, : chosen.size] = chosen
+        cores.append(core)
+    widest = max(core.size for core in cores)
+    return candidates, np.stack([np.pad(core, (0, widest - core.size), constant_values=-1) for core in cores])
 
 
 def choose_all_targets(

@@ -20,7 +20,7 @@ from latentdo.model.fitted import Topology
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.search.em import BLOCK, family_tables, normalise
+from latentdo.solvers.search.em import BLOCK, best_graph, family_tables, normalise
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
@@ -75,9 +75,7 @@ def solve_in_parts(
     evidence = -np.inf
     for number in range(1, MAX_PASSES + 1):
         if number <= 2:  # all rows may show edges that the sample left open
-            tables = family_tables(problem, moments, adjacency)
-            better, score = tables.best(adjacency)
-            adjacency = better if np.isfinite(score) else adjacency
+            adjacency = best_graph(problem, moments, adjacency)
         targets, _ = choose_all_targets(problem, moments, adjacency)
         moments, targets = _canonical(problem, moments, targets)
         # The moments that the parameters come from are kept: probabilities must belong to the model that is returned.

@@ -70,7 +70,8 @@ def graph_posterior(
         return GraphPosterior(edges, _mean_reachability(dags), exact=True)
     order = np.array(topological_order(start), dtype=np.int64)
     rng = np.random.default_rng(seed)
-    dags = _sample_by_order(tables.scores / temperature, tables.candidates, order, n_samples, 20, rng)
+    scores = tables.scores / temperature
+    dags = _sample_by_order(scores, tables.candidates, tables.core, order, n_samples, 20, rng)
     return GraphPosterior(dags.mean(axis=0), _mean_reachability(dags), exact=False)
 
 
@@ -299,7 +300,7 @@ def _exact(
 
 
 @njit(cache=True)
-def _sample_by_order(scores, candidates, order, n_samples, thinning, rng):  # type: ignore[no-untyped-def]
+def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):  # type: ignore[no-untyped-def]
     """Metropolis over orders, one DAG a kept order."""
     n_variables, n_sets = scores.shape
     n_candidates = candidates.shape[1]
@@ -319,9 +320,9 @@ def _sample_by_order(scores, candidates, order, n_samples, thinning, rng):  # ty
         source = rng.integers(0, n_variables)
         target = min(max(source + rng.integers(-4, 5), 0), n_variables - 1)
         low, high = min(source, target), max(source, target)
-        before = _order_score(sums, candidates, order, position, low, high)
+        before = _order_score(sums, candidates, core, order, position, low, high)
         _move(order, position, source, target)
-        after = _order_score(sums, candidates, order, position, low, high)
+        after = _order_score(sums, candidates, core, order, position, low, high)
         if np.log(rng.random()) > after - before:
             _move(order, position, target, source)
         if (step + 1) % (thinning * n_variables) == 0:
@@ -342,6 +343,9 @@ def _sample_by_order(scores, candidates, order, n_samples, thinning, rng):  # ty
                 for a in range(n_candidates):
                     if parents >> a & 1:
                         dags[kept, candidates[j, a], j] = 1
+                for a in range(core.shape[1]):
+                    if core[j, a] >= 0:
+                        dags[kept, core[j, a], j] = 1
     return dags
 
 
@@ -356,10 +360,13 @@ def _preceding(candidates, position, j):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _order_score(sums, candidates, order, position, low, high):  # type: ignore[no-untyped-def]
+def _order_score(sums, candidates, core, order, position, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for a in range(low, high + 1):
         j = order[a]
+        for b in range(core.shape[1]):
+            if core[j, b] >= 0 and position[core[j, b]] > a:
+                return -np.inf
         total += sums[j, _preceding(candidates, position, j)]
     return total
 

@@ -1,0 +1,209 @@
+"""Order search over all predecessors: parents come and go one by one, without a list of candidates.
+
+Family tables hold every subset of a few candidates. A variable with more parents than that, or with one that the screen
+passed by, is lost to them, and in dense graphs of twenty variables many are. Here a graph is improved without any list:
+a variable walks through the order, whoever it passes loses or gains a possible parent, and then grows and shrinks its
+set greedily. With enough rows that ends at the true parents of a given order. Tables, whose subsets are compared
+exactly, give the graph to begin with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from latentdo.graphs import topological_order
+from latentdo.solvers.search.local_scores import family_score
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.problem import Problem
+
+LIMIT = 50
+"""Variables up to which this is worth its time."""
+
+MAX_SWEEPS = 20
+"""Sweeps over all variables; a few are enough."""
+
+WORTHWHILE = 1e-6
+"""Smallest gain in nats for which anything changes: well above the rounding of sums of scores."""
+
+
+@njit(cache=True)
+def _score(j, members, data):  # type: ignore[no-untyped-def]
+    """Score of ``j`` with the parents in ``members [d]``."""
+    moments, counts, fixed, cost, imperfect, floor, max_parents, edge_prior, shares = data
+    parents = np.flatnonzero(members)
+    if parents.shape[0] > max_parents:
+        return -np.inf
+    prior = 0.0
+    for i in parents:
+        prior += edge_prior[i, j]
+    chosen = shares[:, j].copy()
+    own = np.ascontiguousarray(fixed[:, j])
+    return prior + family_score(moments, counts, j, parents, own, cost, imperfect, floor, True, chosen)
+
+
+@njit(cache=True)
+def _one_more(members, score, possible, j, data):  # type: ignore[no-untyped-def]
+    """The addition that gains most, in place; returns the score."""
+    best, which = score + WORTHWHILE, -1
+    for i in range(members.shape[0]):
+        if possible[i] and not members[i]:
+            members[i] = True
+            trial = _score(j, members, data)
+            members[i] = False
+            if trial > best:
+                best, which = trial, i
+    if which < 0:
+        return score
+    members[which] = True
+    return best
+
+
+@njit(cache=True)
+def _one_less(members, score, required, j, data):  # type: ignore[no-untyped-def]
+    """The removal that gains most, in place; returns the score."""
+    best, which = score + WORTHWHILE, -1
+    for i in range(members.shape[0]):
+        if members[i] and not required[i, j]:
+            members[i] = False
+            trial = _score(j, members, data)
+            members[i] = True
+            if trial > best:
+                best, which = trial, i
+    if which < 0:
+        return score
+    members[which] = False
+    return best
+
+
+@njit(cache=True)
+def _settle(members, score, possible, required, j, data):  # type: ignore[no-untyped-def]
+    """Grow and shrink the parents of ``j`` among those possible until neither helps, in place; returns the score."""
+    while True:
+        before = score
+        grown = _one_more(members, score, possible, j, data)
+        while grown > score:
+            score = grown
+            grown = _one_more(members, score, possible, j, data)
+        shrunk = _one_less(members, score, required, j, data)
+        while shrunk > score:
+            score = shrunk
+            shrunk = _one_less(members, score, required, j, data)
+        if score <= before:
+            return score
+
+
+@njit(cache=True)
+def _possible(order, place, allowed):  # type: ignore[no-untyped-def]
+    """Allowed parents of the variable at ``place``: those before it."""
+    out = np.zeros(order.shape[0], dtype=np.bool_)
+    for position in range(place):
+        out[order[position]] = allowed[order[position], order[place]]
+    return out
+
+
+@njit(cache=True)
+def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
+    """Neighbours at ``place`` and ``place + 1`` change places; both take the parents that they then prefer.
+
+    Returns the change of the score, minus infinity if a required edge stands against it; ``graph[j]`` has the parents
+    of ``j``.
+    """
+    left, right = order[place], order[place + 1]
+    if required[left, right]:
+        return -np.inf
+    before = scores[left] + scores[right]
+    order[place], order[place + 1] = right, left
+    if graph[right, left]:
+        graph[right, left] = False
+        score = _score(right, graph[right], data)
+        scores[right] = _settle(graph[right], score, _possible(order, place, allowed), required, right, data)
+    if allowed[right, left]:
+        graph[left, right] = True
+        score = _score(left, graph[left], data)
+        if score > scores[left] + WORTHWHILE:
+            scores[left] = _settle(
+                graph[left], score, _possible(order, place + 1, allowed), required, left, data
+            )
+        else:
+            graph[left, right] = False
+    return scores[left] + scores[right] - before
+
+
+@njit(cache=True)
+def _walk(order, start, step, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
+    """Move one variable place by place to the end of the order; the best order, graph and scores on the way."""
+    best_gain, gain = WORTHWHILE, 0.0
+    best_order, best_graph, best_scores = order, graph, scores
+    order, graph, scores = order.copy(), graph.copy(), scores.copy()
+    place = start
+    while 0 <= place + step < order.shape[0]:
+        gain += _pass(order, min(place, place + step), graph, scores, allowed, required, data)
+        if gain == -np.inf:
+            break
+        place += step
+        if gain > best_gain:
+            best_gain = gain
+            best_order, best_graph, best_scores = order.copy(), graph.copy(), scores.copy()
+    return best_gain, best_order, best_graph, best_scores
+
+
+@njit(cache=True)
+def _climb(order, graph, allowed, required, data):  # type: ignore[no-untyped-def]
+    """Walk every variable both ways until no walk helps; returns the graph, ``graph[j]`` the parents of j."""
+    n_variables = order.shape[0]
+    scores = np.empty(n_variables)
+    for place in range(n_variables):
+        j = order[place]
+        score = _score(j, graph[j], data)
+        scores[j] = _settle(graph[j], score, _possible(order, place, allowed), required, j, data)
+    for _ in range(MAX_SWEEPS):
+        improved = False
+        for v in range(n_variables):
+            start = 0
+            while order[start] != v:
+                start += 1
+            left = _walk(order, start, -1, graph, scores, allowed, required, data)
+            right = _walk(order, start, 1, graph, scores, allowed, required, data)
+            better = left if left[0] >= right[0] else right
+            if better[0] > WORTHWHILE:
+                improved = True
+                order, graph, scores = better[1], better[2], better[3]
+        if not improved:
+            break
+    return graph
+
+
+def improve(
+    problem: Problem,
+    moments: Moments,
+    adjacency: NDArray[np.int8],
+    targets: NDArray[np.int8] | None = None,
+    target_prior: float | None = None,
+) -> NDArray[np.int8]:
+    """A graph that no walk of a single variable through the order makes better, from a given one."""
+    counts = moments.counts
+    fixed = problem.fixed(len(counts))
+    prior = problem.penalties.target_prior if target_prior is None else target_prior
+    shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
+    data = (
+        moments.matrices,
+        counts,
+        fixed,
+        np.full(len(counts), -prior),
+        problem.imperfect,
+        VARIANCE_FLOOR,
+        problem.constraints.max_parents,
+        problem.penalties.edge_prior,
+        shares,
+    )
+    graph = _climb(
+        np.array(topological_order(adjacency), dtype=np.int64),
+        np.ascontiguousarray(adjacency.T == 1),
+        problem.constraints.allowed,
+        problem.constraints.required,
+        data,
+    )
+    return np.ascontiguousarray(graph.T).astype(np.int8)

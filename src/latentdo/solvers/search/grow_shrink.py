@@ -22,6 +22,9 @@ from latentdo.solvers.search.problem import Problem
 LIMIT = 50
 """Variables up to which this is worth its time."""
 
+REACH = 20
+"""Places that a variable walks either way; longer ways are left to the search in tables."""
+
 MAX_SWEEPS = 20
 """Sweeps over all variables; a few are enough."""
 
@@ -134,12 +137,12 @@ def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore
 
 @njit(cache=True)
 def _walk(order, start, step, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
-    """Move one variable place by place to the end of the order; the best order, graph and scores on the way."""
+    """Move one variable place by place; the best order, graph and scores on the way."""
     best_gain, gain = WORTHWHILE, 0.0
     best_order, best_graph, best_scores = order, graph, scores
     order, graph, scores = order.copy(), graph.copy(), scores.copy()
     place = start
-    while 0 <= place + step < order.shape[0]:
+    while 0 <= place + step < order.shape[0] and abs(place + step - start) <= REACH:
         gain += _pass(order, min(place, place + step), graph, scores, allowed, required, data)
         if gain == -np.inf:
             break

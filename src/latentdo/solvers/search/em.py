@@ -141,12 +141,14 @@ def search_graph(
     adjacency: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
+    *,
+    thorough: bool = False,
 ) -> NDArray[np.int8]:
     """Best graph for the current assignment of rows."""
     if adjacency is None:
         adjacency = problem.constraints.required.astype(np.int8)
     moments = problem.moments(responsibilities)
-    return best_graph(problem, moments, adjacency, targets, target_prior)
+    return best_graph(problem, moments, adjacency, targets, target_prior, thorough=thorough)
 
 
 def best_graph(
@@ -155,12 +157,19 @@ def best_graph(
     adjacency: NDArray[np.int8],
     targets: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
+    *,
+    thorough: bool = True,
 ) -> NDArray[np.int8]:
-    """Best graph for given moments: exact in small problems, else from the order of ``adjacency``, or itself."""
+    """Best graph for given moments: exact in small problems, else from the order of ``adjacency``, or itself.
+
+    Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
+    """
     tables = family_tables(problem, moments, adjacency, targets, target_prior)
     found, score = tables.best(adjacency)
     if not np.isfinite(score):
         return adjacency
+    if not thorough and np.array_equal(found, adjacency):
+        return found
     if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
         found = grow_shrink.improve(problem, moments, found, targets, target_prior)
     return found
@@ -174,12 +183,13 @@ def relearn(
     rounds: int = 10,
     tolerance: float = 0.1,
     target_prior: float | None = None,
+    thorough: bool = False,
 ) -> State:
     """Alternate graph search and EM until the evidence stops rising; returns the best state met."""
     best: State | None = None
     for _ in range(rounds):
         responsibilities = drop_small(problem, responsibilities)
-        found = search_graph(problem, responsibilities, adjacency, target_prior)
+        found = search_graph(problem, responsibilities, adjacency, target_prior, thorough=thorough)
         if best is not None and adjacency is not None and np.array_equal(found, adjacency):
             state = refine(problem, responsibilities, found, iterations=50, target_prior=target_prior)
             return state if state.evidence > best.evidence else best

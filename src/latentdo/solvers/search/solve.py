@@ -155,7 +155,7 @@ def solve(
     if problem.n_labelled == 0:
         best = moves.fit_into(search, best, problem.max_regimes)
     # The graph shown must be the best one for the rows as they are assigned now: its probabilities come from there.
-    again = relearn(search, best.responsibilities, adjacency=best.adjacency)
+    again = relearn(search, best.responsibilities, adjacency=best.adjacency, thorough=True)
     if again.evidence > best.evidence and (problem.n_labelled or moves.fits(again, problem.max_regimes)):
         best = again
     found = best

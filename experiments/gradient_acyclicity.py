@@ -1,8 +1,8 @@
 """Measures of acyclicity in whole fits: trace of the exponential, log-determinant (DAGMA), spectral radius (SDCD).
 
 ``python -m experiments.gradient_acyclicity`` fits linear data with true regimes and unknown targets by one start of the
-gradient solver, once as training leaves the graph (``polish`` false) and once with the search that follows. The measure is
-not an argument of the estimator, so this is the one experiment that reaches below the public interface.
+gradient solver, once as training leaves the graph (``polish`` false) and once with the search that follows. The
+measure is not an argument of the estimator, so this is the one experiment that reaches below the public interface.
 """
 
 from __future__ import annotations

@@ -48,54 +48,32 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _one_more(members, score, possible, j, data):  # type: ignore[no-untyped-def]
-    """The addition that gains most, in place; returns the score."""
-    best, which = score + WORTHWHILE, -1
-    for i in range(members.shape[0]):
-        if possible[i] and not members[i]:
-            members[i] = True
-            trial = _score(j, members, data)
-            members[i] = False
-            if trial > best:
-                best, which = trial, i
-    if which < 0:
-        return score
-    members[which] = True
-    return best
-
-
-@njit(cache=True)
-def _one_less(members, score, required, j, data):  # type: ignore[no-untyped-def]
-    """The removal that gains most, in place; returns the score."""
-    best, which = score + WORTHWHILE, -1
-    for i in range(members.shape[0]):
-        if members[i] and not required[i, j]:
-            members[i] = False
-            trial = _score(j, members, data)
-            members[i] = True
-            if trial > best:
-                best, which = trial, i
-    if which < 0:
-        return score
-    members[which] = False
-    return best
+def _climb_by(adding, members, score, free, j, data):  # type: ignore[no-untyped-def]
+    """Add (or remove) the parent among ``free [d]`` that gains most, as long as one does; in place, returns the score."""
+    while True:
+        best, which = score + WORTHWHILE, -1
+        for i in range(members.shape[0]):
+            if free[i] and members[i] != adding:
+                members[i] = adding
+                trial = _score(j, members, data)
+                members[i] = not adding
+                if trial > best:
+                    best, which = trial, i
+        if which < 0:
+            return score
+        members[which] = adding
+        score = best
 
 
 @njit(cache=True)
 def _settle(members, score, possible, required, j, data):  # type: ignore[no-untyped-def]
     """Grow and shrink the parents of ``j`` among those possible until neither helps, in place; returns the score."""
     while True:
-        before = score
-        grown = _one_more(members, score, possible, j, data)
-        while grown > score:
-            score = grown
-            grown = _one_more(members, score, possible, j, data)
-        shrunk = _one_less(members, score, required, j, data)
-        while shrunk > score:
-            score = shrunk
-            shrunk = _one_less(members, score, required, j, data)
-        if score <= before:
-            return score
+        grown = _climb_by(True, members, score, possible, j, data)
+        shrunk = _climb_by(False, members, grown, ~required[:, j], j, data)
+        if shrunk <= score:
+            return shrunk
+        score = shrunk
 
 
 @njit(cache=True)

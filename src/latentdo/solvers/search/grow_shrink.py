@@ -49,7 +49,7 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _climb_by(adding, members, score, free, j, data):  # type: ignore[no-untyped-def]
-    """Add (or remove) the parent among ``free [d]`` that gains most, as long as one does; in place, returns the score."""
+    """Add (or remove) the one among ``free [d]`` that gains most, as long as one does; in place, returns the score."""
     while True:
         best, which = score + WORTHWHILE, -1
         for i in range(members.shape[0]):

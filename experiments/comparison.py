@@ -18,7 +18,7 @@ from experiments import runner
 from experiments.baselines.interface import Problem
 from experiments.baselines.registry import METHODS, SLOW
 from experiments.baselines.solve import Outcome, favourable, interpreter, solve
-from experiments.paper import TABLE_1, Row
+from experiments.paper import Row, rows
 from latentdo import metrics, simulate
 
 
@@ -87,13 +87,7 @@ def main() -> None:
     )
     methods = ["linear-search", "gmm-search"] if options.smoke else installed(options.methods.split(","))
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(10))
-    rows = [
-        row
-        for row in TABLE_1
-        if row.mechanism in options.mechanisms.split(",")
-        and row.intervention in options.interventions.split(",")
-        and str(row.edges_per_node) in options.edges.split(",")
-    ]
+    chosen = rows(options.mechanisms, options.interventions, options.edges)
     cells = [
         {
             **row._asdict(),
@@ -103,7 +97,7 @@ def main() -> None:
             "limit": options.limit,
         }
         for seed in seeds
-        for row in (rows[:1] if options.smoke else rows)
+        for row in (chosen[:1] if options.smoke else chosen)
         for method in methods
     ]
     frame = runner.run("comparison", cells, cell, n_jobs=options.n_jobs, store=options.store)

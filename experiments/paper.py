@@ -55,3 +55,14 @@ PAIRS: Final = {  # counts of Hamming distance 0, 1 and 2 over 60 graphs
 def published(row: Row, variant: str) -> float:
     """Mean Hamming distance of one entry of Table 1."""
     return TABLE_1[row][VARIANTS.index(variant)][0]
+
+
+def rows(mechanisms: str, interventions: str = "stochastic,imperfect", edges: str = "1,4") -> list[Row]:
+    """Lines of Table 1 that flags ask for, each a list with commas."""
+    return [
+        row
+        for row in TABLE_1
+        if row.mechanism in mechanisms.split(",")
+        and row.intervention in interventions.split(",")
+        and str(row.edges_per_node) in edges.split(",")
+    ]

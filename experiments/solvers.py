@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from experiments import runner
 from experiments.outcome import given, outcome
-from experiments.paper import TABLE_1, VARIANTS, Row, published
+from experiments.paper import VARIANTS, Row, published, rows
 from latentdo import LatentInterventionDAG, simulate
 
 EDGE_PRIORS: Final = "-0.1,-0.01,0,0.01,0.1"
@@ -115,13 +115,7 @@ def main() -> None:
         product(*(map(float, text.split(",")) for text in (options.edge_priors, options.target_priors)))
     )
     seeds = runner.seeds_of(options.seeds, range(1000, 1002) if options.choose else range(10))
-    rows = [
-        row
-        for row in TABLE_1
-        if row.mechanism in options.mechanisms.split(",")
-        and row.intervention in options.interventions.split(",")
-        and str(row.edges_per_node) in options.edges.split(",")
-    ]
+    chosen = rows(options.mechanisms, options.interventions, options.edges)
     # The published algorithm has no small version, so a smoke run leaves it out; its own tests do not.
     solvers = ["gradient"] if options.smoke else options.solvers.split(",")
     variants = ["unknown"] if options.choose or options.smoke else options.variants.split(",")
@@ -137,7 +131,7 @@ def main() -> None:
         }
         for seed in ([1000] if options.smoke else seeds)
         for solver in solvers
-        for row in (rows[:1] if options.smoke else rows)
+        for row in (chosen[:1] if options.smoke else chosen)
         for variant in variants
         for xi, gamma in (
             [(None, None)] if solver != "paper" else grid if options.choose else [CHOSEN.get(row, UNTRIED)]

@@ -17,7 +17,7 @@ import pandas as pd
 
 from experiments import runner
 from experiments.outcome import given, outcome
-from experiments.paper import TABLE_1, VARIANTS, Row, published
+from experiments.paper import VARIANTS, Row, published, rows
 from latentdo import LatentInterventionDAG, simulate
 
 COLUMNS = (*VARIANTS, "oracle")
@@ -60,11 +60,11 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 def main() -> None:
     options = runner.arguments(__doc__, mechanisms="linear,nonlinear,nonadditive", variants=",".join(COLUMNS))
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(10))
-    rows = [row for row in TABLE_1 if row.mechanism in options.mechanisms.split(",")]
+    chosen = rows(options.mechanisms)
     cells = [
         {**row._asdict(), "variant": variant, "seed": seed, "n_samples": 600 if options.smoke else 10_000}
         for seed in seeds
-        for row in (rows[:1] if options.smoke else rows)
+        for row in (chosen[:1] if options.smoke else chosen)
         for variant in options.variants.split(",")
         if row.mechanism == "linear" or variant != "latent"
     ]

@@ -3,15 +3,13 @@ import subprocess
 import sys
 import types
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from latentdo.cli import main
-from latentdo.data import content_hash
-from latentdo.outputs import FILES, write_outputs
+from latentdo.outputs import FILES
 
 
 @pytest.fixture
@@ -305,87 +303,6 @@ def test_demo_is_honest(fake, tmp_path, capsys):
     assert set(content["agreement"]) == {"adjusted_rand_index", "normalized_mutual_information"}
 
 
-def test_simulate_then_evaluate_the_truth(tmp_path, capsys, make_result):
-    arguments = ["simulate", "--out", tmp_path / "s", "--n-variables", "4", "--n-samples", "300"]
-    assert run(capsys, *arguments)[0] == 0
-    names = sorted(path.name for path in (tmp_path / "s").iterdir())
-    assert names == ["adjacency.csv", "data.csv", "regimes.csv", "simulation.json", "targets.csv"]
-    assert json.loads((tmp_path / "s" / "simulation.json").read_text())["arguments"]["n_variables"] == 4
-    assert run(capsys, *arguments)[0] == 1
-    first = (tmp_path / "s" / "data.csv").read_bytes()
-    assert run(capsys, *arguments, "--overwrite")[0] == 0
-    assert (tmp_path / "s" / "data.csv").read_bytes() == first
-
-    write_outputs(make_result(n_variables=4, n_samples=300).result, tmp_path / "r")
-    code, out, _ = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "s", "--json")
-    assert code == 0
-    scores = json.loads(out)
-    assert scores["graph"]["shd"] == 0
-    assert scores["empty graph"]["shd"] == scores["graph"]["true_edges"] > 0
-    assert scores["regimes"]["adjusted_rand_index"] > 0.9
-    assert scores["targets"]["f1"] == 1.0
-    assert run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "s")[0] == 0
-
-
-def test_names_that_look_like_numbers_or_nothing_stay_names(tmp_path, capsys, make_result):
-    case = make_result(n_samples=60, columns=["1", "2.0", "NA", "01", "None"])
-    write_outputs(case.result, tmp_path / "r")
-    write_outputs(case.result, tmp_path / "truth")
-    code, out, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "truth", "--json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["graph"]["shd"] == 0
-
-
-def test_report_can_be_written_again(tmp_path, capsys, make_result):
-    case = make_result(n_samples=60)
-    result = replace(case.result, data_hash=content_hash(case.X.to_numpy(), case.result.columns))
-    folder = write_outputs(result, tmp_path / "r")
-    before = (folder / "report.html").read_bytes()
-    (folder / "report.html").unlink()
-    assert run(capsys, "report", folder)[0] == 0
-    assert (folder / "report.html").read_bytes() == before
-    case.X.to_csv(tmp_path / "data.csv", index=False)
-    assert (
-        run(capsys, "report", folder, "--data", tmp_path / "data.csv", "--out", tmp_path / "x.html")[0] == 0
-    )
-    assert "The surest effects in your data" in (tmp_path / "x.html").read_text("utf-8")
-
-
-def test_report_refuses_another_table_and_writes_nothing(tmp_path, capsys, make_result):
-    case = make_result(n_samples=60)
-    result = replace(case.result, data_hash=content_hash(case.X.to_numpy(), case.result.columns))
-    folder = write_outputs(result, tmp_path / "r")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name, other in (("shuffled", case.X.iloc[::-1]), ("changed", case.X + 0.01), ("short", case.X[:50])):
-        other.to_csv(tmp_path / f"{name}.csv", index=False)
-        code, out, err = run(capsys, "report", folder, "--data", tmp_path / f"{name}.csv")
-        assert (code, out) == (1, "")
-        assert "is not the table that was fitted" in err
-        assert "give that table" in err
-        assert "latentdo fit" in err
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_report_knows_the_fitted_table_by_what_was_used_of_it(tmp_path, capsys, make_result):
-    case = make_result(n_samples=60)
-    columns = list(case.result.columns)
-    exact = case.X.to_numpy()
-    single = exact.astype(np.float32)
-    gaps = pd.concat([case.X, case.X[:2] * np.nan]).assign(note="left out")[["note", *reversed(columns)]]
-    cases = {
-        "gaps": (content_hash(exact, columns), {}, gaps),  # --missing drop, other columns, another order
-        "single": (content_hash(single, columns), {}, pd.DataFrame(single, columns=columns)),
-        "streamed": ("1" * 64, {"streamed_rows": 60}, case.X),
-        "unrecorded": ("", {}, case.X),
-    }
-    for name, (data_hash, configuration, table) in cases.items():
-        result = replace(case.result, data_hash=data_hash, configuration=configuration)
-        folder = write_outputs(result, tmp_path / name)
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-        code, _, err = run(capsys, "report", folder, "--data", tmp_path / f"{name}.csv")
-        assert code == 0, err
-
-
 def test_help_names_every_command(capsys):
     code, out, _ = run(capsys, "--help")
     assert code == 0
@@ -437,28 +354,3 @@ def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
     assert json.loads(out)["variables"] == names
     assert run(capsys, "report", folder, "--data", tmp_path / "odd.csv")[0] == 0
     assert run(capsys, "evaluate", folder, "--truth", folder)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("regimes.csv", "row,group\n0,1\n", "lacks the column regime"),
-        ("regimes.csv", "row,regime\n99999,1\n", "no row number in common"),
-        ("adjacency.csv", "cause,X1\nX1,yes\n", "must hold numbers"),
-        ("adjacency.csv", "cause,Y1\nY1,0\n", "names differ"),
-    ],
-)
-def test_a_truth_that_does_not_fit_is_named(tmp_path, capsys, make_result, name, content, message):
-    write_outputs(make_result(n_samples=60).result, tmp_path / "r")
-    (tmp_path / "truth").mkdir()
-    (tmp_path / "truth" / name).write_text(content)
-    code, _, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path / "truth")
-    assert code == 1
-    assert message in err
-
-
-def test_an_empty_truth_is_refused(tmp_path, capsys, make_result):
-    write_outputs(make_result(n_samples=60).result, tmp_path / "r")
-    code, _, err = run(capsys, "evaluate", tmp_path / "r", "--truth", tmp_path)
-    assert code == 1
-    assert "neither adjacency.csv nor regimes.csv" in err

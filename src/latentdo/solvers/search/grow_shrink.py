@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from latentdo.graphs import topological_order
 from latentdo.solvers.search.local_scores import family_score
 from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import target_costs
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
@@ -143,9 +144,7 @@ def _climb(order, graph, allowed, required, data):  # type: ignore[no-untyped-de
     for _ in range(MAX_SWEEPS):
         improved = False
         for v in range(n_variables):
-            start = 0
-            while order[start] != v:
-                start += 1
+            start = np.flatnonzero(order == v)[0]
             left = _walk(order, start, -1, graph, scores, allowed, required, data)
             right = _walk(order, start, 1, graph, scores, allowed, required, data)
             better = left if left[0] >= right[0] else right
@@ -167,13 +166,12 @@ def improve(
     """A graph that no walk of a single variable through the order makes better, from a given one."""
     counts = moments.counts
     fixed = problem.fixed(len(counts))
-    prior = problem.penalties.target_prior if target_prior is None else target_prior
     shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
     data = (
         moments.matrices,
         counts,
         fixed,
-        np.full(len(counts), -prior),
+        target_costs(problem, target_prior, len(counts)),
         problem.imperfect,
         VARIANCE_FLOOR,
         problem.constraints.max_parents,

@@ -28,7 +28,8 @@ SPARE = 4
 """Places among the candidates that current parents leave to others."""
 
 
-def _costs(problem: Problem, target_prior: float | None, n_components: int) -> NDArray[np.float64]:
+def target_costs(problem: Problem, target_prior: float | None, n_components: int) -> NDArray[np.float64]:
+    """What a target costs in every component, ``[n_components]``; ``target_prior`` instead of the problem's own."""
     prior = problem.penalties.target_prior if target_prior is None else target_prior
     return np.full(n_components, -prior)
 
@@ -44,7 +45,7 @@ def score_families(
     """Tables of all families among ``candidates``; the choice of targets starts from ``targets``."""
     counts = moments.counts
     fixed = problem.fixed(len(counts))
-    cost = _costs(problem, target_prior, len(counts))
+    cost = target_costs(problem, target_prior, len(counts))
     shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
@@ -84,7 +85,7 @@ def screen_parents(
     those that would be missed most are the core: they are not up for choice.
     """
     counts, d = moments.counts, problem.n_variables
-    fixed, cost = problem.fixed(len(counts)), _costs(problem, None, len(counts))
+    fixed, cost = problem.fixed(len(counts)), target_costs(problem, None, len(counts))
     limit = min(max(limit, int(problem.constraints.required.sum(axis=0).max())), d - 1)
     candidates = np.full((d, limit), -1, dtype=np.int64)
     cores: list[NDArray[np.int64]] = []
@@ -123,7 +124,7 @@ def choose_all_targets(
     """Best targets of every variable (or of some) given the graph, and the local scores, ``[K, d]`` and ``[d]``."""
     counts = moments.counts
     fixed = problem.fixed(len(counts))
-    cost = _costs(problem, target_prior, len(counts))
+    cost = target_costs(problem, target_prior, len(counts))
     targets = np.zeros(fixed.shape, dtype=np.int8)
     scores = np.zeros(problem.n_variables)
     for j in range(problem.n_variables) if variables is None else variables:
@@ -218,7 +219,7 @@ def target_probabilities(
     """
     counts = moments.counts
     known = problem.fixed(len(counts))
-    cost = _costs(problem, None, len(counts))
+    cost = target_costs(problem, None, len(counts))
     probabilities = targets.astype(np.float64)
     for j in range(problem.n_variables):
         parents = np.flatnonzero(adjacency[:, j])

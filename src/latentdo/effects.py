@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability, topological_order
 from latentdo.model.fitted import Array, FittedModel
-from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
 from latentdo.result import FitResult
 from latentdo.transforms import Preprocessor
 
@@ -188,42 +188,31 @@ def usual_shift(result: FitResult, cause: str, regime: int, seed: int) -> float:
 
 
 def parameter_draws(model: FittedModel, n_rows: int, seed: int, count: int) -> list[FittedModel]:
-    """Models with parameters drawn from their sampling distribution; none if the family has no formula for it."""
-    if hasattr(model, "to_linear") and getattr(model.architecture, "density", "") == "linear":  # type: ignore[attr-defined]
-        model = model.to_linear()
-    if not isinstance(model, LinearMixture):
+    """Models with parameters drawn from their sampling distribution; none unless every mechanism is an equation."""
+    topology, d = model.topology, model.topology.n_variables
+    keys = sorted(model.own)
+    mechanisms = [*model.reference, *(model.own[key] for key in keys)]
+    forms = [mechanism.linear_form for mechanism in mechanisms if mechanism.linear_form is not None]
+    if len(forms) < len(mechanisms):
         return []
     rng = np.random.default_rng(seed)
-    topology = model.topology
     moments = [_second_moments(model, k) for k in range(topology.n_regimes)]
-    spread = []  # one entry a mechanism: places of its coefficients, a square root of their covariance, rows
-    for j in range(topology.n_variables):
+    spread = []  # one entry per mechanism: a square root of its coefficients' covariance, and its rows
+    for j, form in enumerate(forms[:d]):
         share = topology.weights * (topology.targets[:, j] == 0)
         pooled = sum((w * m for w, m in zip(share, moments, strict=True)), np.zeros_like(moments[0]))
-        used = [0, *(1 + np.flatnonzero(topology.adjacency[:, j]))]
-        spread.append(_root(pooled / max(share.sum(), 1e-12), used, n_rows * share.sum(), model.variances[j]))
-    for m, (k, _) in enumerate(model.target_index):
-        used = [0, *(1 + np.flatnonzero(model.target_coefficients[m, 1:]))]
-        own = n_rows * topology.weights[k]
-        spread.append(_root(moments[k], used, own, model.target_variances[m]))
+        spread.append(_root(pooled / max(share.sum(), 1e-12), model.parents[j], n_rows * share.sum(), form))
+    for (k, j), form in zip(keys, forms[d:], strict=True):
+        spread.append(_root(moments[k], model.parents[j], n_rows * topology.weights[k], form))
     draws: list[FittedModel] = []
-    d = topology.n_variables
     for _ in range(count):
-        coefficients = np.vstack([model.coefficients, model.target_coefficients])
-        variances = np.concatenate([model.variances, model.target_variances])
-        for m, (places, root, rows) in enumerate(spread):
-            coefficients[m, places] += root @ rng.standard_normal(len(places))
-            freedom = max(rows - len(places), 1.0)
-            variances[m] *= freedom / max(rng.chisquare(freedom), 1e-300)
-        draws.append(
-            replace(
-                model,
-                coefficients=coefficients[:d],
-                variances=variances[:d],
-                target_coefficients=coefficients[d:],
-                target_variances=variances[d:],
-            )
-        )
+        drawn = []
+        for (coefficients, variance), (root, rows) in zip(forms, spread, strict=True):
+            moved = coefficients + root @ rng.standard_normal(len(root))
+            freedom = max(rows - len(root), 1.0)
+            wider = variance * freedom / max(rng.chisquare(freedom), 1e-300)
+            drawn.append(LinearMechanism(moved, Noise.gaussian(wider)))
+        draws.append(replace(model, reference=tuple(drawn[:d]), own=dict(zip(keys, drawn[d:], strict=True))))
     return draws
 
 
@@ -304,14 +293,18 @@ def _draw(model: FittedModel, n: int, regime: int, seed: int, changes: dict[int,
     return z
 
 
-def _second_moments(model: LinearMixture, regime: int) -> Array:
-    """Exact ``E[(1, z)(1, z)']`` in a regime, ``[d + 1, d + 1]``."""
+def _second_moments(model: FittedModel, regime: int) -> Array:
+    """Exact ``E[(1, z)(1, z)']`` in a regime whose mechanisms are all equations, ``[d + 1, d + 1]``."""
     d = model.topology.n_variables
-    mechanisms = [model.mechanism(j, regime) for j in range(d)]
-    coefficients = np.array([c for c, _ in mechanisms])
-    mixing = np.linalg.inv(np.eye(d) - coefficients[:, 1:])
-    mean = mixing @ coefficients[:, 0]
-    covariance = (mixing * np.array([v for _, v in mechanisms])) @ mixing.T
+    slopes, constants, variances = np.zeros((d, d)), np.zeros(d), np.zeros(d)
+    for j, parents in enumerate(model.parents):
+        form = model.mechanism(j, regime).linear_form
+        assert form is not None
+        slopes[j, parents[: form.coefficients.size - 1]] = form.coefficients[1:]
+        constants[j], variances[j] = form.coefficients[0], form.variance
+    mixing = np.linalg.inv(np.eye(d) - slopes)
+    mean = mixing @ constants
+    covariance = (mixing * variances) @ mixing.T
     moments = np.empty((d + 1, d + 1))
     moments[0, 0] = 1.0
     moments[0, 1:] = moments[1:, 0] = mean
@@ -319,14 +312,12 @@ def _second_moments(model: LinearMixture, regime: int) -> Array:
     return moments
 
 
-def _root(
-    moments: Array, used: Sequence[int], rows: float, variance: float
-) -> tuple[NDArray[np.int64], Array, float]:
-    """Places of a mechanism's coefficients, a square root of their covariance, and the rows that inform it."""
-    places = np.array(used, dtype=np.int64)
+def _root(moments: Array, parents: NDArray[np.int64], rows: float, form: LinearForm) -> tuple[Array, float]:
+    """A square root of the covariance of a mechanism's coefficients, and the rows that inform it."""
+    places = np.concatenate([[0], 1 + parents])[: form.coefficients.size]
     values, vectors = np.linalg.eigh(moments[np.ix_(places, places)])
-    scale = np.sqrt(variance / max(rows, 1.0) / np.maximum(values, 1e-12 * max(values.max(), 1e-300)))
-    return places, vectors * scale, float(rows)
+    scale = np.sqrt(form.variance / max(rows, 1.0) / np.maximum(values, 1e-12 * max(values.max(), 1e-300)))
+    return vectors * scale, float(rows)
 
 
 def _rivals(probability: Array, best: NDArray[np.intp], weights: Array) -> NDArray[np.intp]:

@@ -2,14 +2,13 @@
 
 The file holds arrays (the model's, the responsibilities and the probabilities) and a single metadata entry,
 ``latentdo``: JSON with sorted keys that carries everything else, a format version and a SHA-256 checksum over arrays
-and metadata. Loading never executes anything from the file: the family of a model is looked up in a fixed table,
+and metadata. Loading never executes anything from the file: the families of mechanisms are looked up in the registry,
 and whatever does not fit together is refused with a :class:`ResultFileError`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import math
 import os
@@ -26,11 +25,12 @@ from safetensors.numpy import save as to_safetensors
 
 from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel
+from latentdo.model.legacy import FAMILIES as LEGACY_FAMILIES
+from latentdo.model.legacy import from_legacy
 from latentdo.result import FitResult
 from latentdo.transforms import Preprocessor
 
 __all__ = [
-    "FAMILIES",
     "FORMAT",
     "NewerFormatError",
     "ResultFileError",
@@ -42,15 +42,8 @@ __all__ = [
     "write_atomically",
 ]
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of the file format; raised whenever an older latentdo could misread a file."""
-
-FAMILIES: Final[dict[str, str]] = {
-    "linear": "latentdo.model.linear_mixture:LinearMixture",
-    "neural": "latentdo.model.neural_mixture:NeuralMixture",
-    "relu": "latentdo.model.relu_mixture:ReluMixture",
-}
-"""Where the class of each model family lives; imported only when a file needs it, never named by a file."""
 
 _ENTRY = "latentdo"
 _WRITERS = {
@@ -94,7 +87,6 @@ def pack_result(result: FitResult) -> bytes:
     arrays = {_MODEL + name: array for name, array in result.model.to_arrays().items()}
     arrays |= {name: getattr(result, name) for name in _ARRAYS}
     state: dict[str, Any] = {
-        "family": result.model.family,
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
         "regime_names": [_pack(name) for name in result.regime_names],
@@ -238,8 +230,8 @@ def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     """Check everything, and put the result together."""
-    family = state["family"]
-    if family not in FAMILIES:
+    family = state.get("family")  # only files of version 0.1 have one
+    if family is not None and family not in LEGACY_FAMILIES:
         raise ResultFileError(f"holds a model family {family!r} that this version does not know.")
     columns = tuple(_text(name) for name in state["columns"])
     names = tuple(_hashable(_unpack(name)) for name in state["regime_names"])
@@ -275,10 +267,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     )
 
 
-def _model(family: str, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> FittedModel:
+def _model(family: str | None, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> FittedModel:
     """The model, tried on one row: shapes that do not fit together fail here, not in the user's hands."""
-    module, name = FAMILIES[family].split(":")
-    kind: type[FittedModel] = getattr(importlib.import_module(module), name)
     own = {key.removeprefix(_MODEL): array for key, array in arrays.items() if key.startswith(_MODEL)}
     if len(own) + len(_ARRAYS) != len(arrays):
         raise ResultFileError("holds other arrays than a result has.")
@@ -289,7 +279,7 @@ def _model(family: str, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> F
         raise ResultFileError("does not hold a DAG with targets of 0 and 1, none of them in the reference.")
     if not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
         raise ResultFileError("has weights of regimes that do not sum to one.")
-    model = kind.from_arrays(own)
+    model = FittedModel.from_arrays(own) if family is None else from_legacy(family, own)
     numbers = [array for array in own.values() if array.dtype.kind == "f"]
     if not all(np.isfinite(array).all() for array in numbers):
         raise ResultFileError("holds a model with parameters that are not finite numbers.")

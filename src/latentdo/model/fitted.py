@@ -5,22 +5,24 @@ The paper's equation for a row ``z`` of regime ``k`` (its section 3.3, :math:`r_
 .. math::
     \log p(z \mid k) = \sum_j (1 - r_{kj}) \log p_j(z_j \mid z_{pa(j)}) + r_{kj} \log p_{kj}(z_j \mid z_{pa(j)}).
 
-A family of densities only has to say what :math:`p_j` and :math:`p_{kj}` are; everything a user asks of a fitted model
-(responsibilities, scores, samples, what-if) follows here.
+What :math:`p_j` and :math:`p_{kj}` are is up to the :mod:`mechanisms <latentdo.model.mechanisms>`, of any families;
+everything a user asks of a fitted model (responsibilities, scores, samples, what-if) follows here.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 
 from latentdo.graphs import topological_order
+from latentdo.model.assignment import Assignment, assign
+from latentdo.model.mechanisms.base import Mechanism, Parents
+from latentdo.model.mechanisms.registry import mechanism_class
 
 Array = NDArray[np.float64]
 
@@ -54,40 +56,69 @@ class Topology:
         return int(self.adjacency.shape[0])
 
 
-class FittedModel(ABC):
-    """A fitted mixture of intervened structural causal models, in standardised units ``z``."""
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted mixture of intervened structural causal models, in standardised units ``z``.
 
-    family: ClassVar[str]
-    """Name under which the model is saved and loaded; one a subclass."""
+    Parameters
+    ----------
+    topology : Topology
+        Graph, targets and weights.
+    reference : tuple of Mechanism
+        The reference mechanism of every variable, over its parents in ascending order.
+    own : mapping (regime, variable) -> Mechanism
+        What interventions put in their place, one per target.
+    """
 
     topology: Topology
+    reference: tuple[Mechanism, ...]
+    own: Mapping[tuple[int, int], Mechanism]
 
-    @abstractmethod
+    @cached_property
+    def parents(self) -> tuple[Parents, ...]:
+        """Parents of every variable, ascending."""
+        return tuple(np.flatnonzero(column) for column in self.topology.adjacency.T)
+
+    def mechanism(self, variable: int, regime: int) -> Mechanism:
+        """The mechanism of a variable in a regime; the reference mechanism if it is not a target."""
+        return self.own.get((regime, variable), self.reference[variable])
+
+    def inputs(self, z: Array, variable: int) -> Array:
+        """The parents' columns of ``z [n, d]``, ``[n, p]``."""
+        return np.ascontiguousarray(z[:, self.parents[variable]])
+
+    def log_density_under(self, z: Array, variable: int, mechanism: Mechanism) -> Array:
+        """``log p(z_j | parents)`` under a mechanism, whether it is the model's or not, ``[n]``."""
+        return mechanism.log_density(self.inputs(z, variable), z[:, variable])
+
     def variable_log_density(self, z: Array, variable: int, regime: int) -> Array:
-        """``log p(z_j | parents, regime)`` for every row, ``[n]``; the reference mechanism if not a target."""
+        """``log p(z_j | parents, regime)`` for every row, ``[n]``."""
+        return self.log_density_under(z, variable, self.mechanism(variable, regime))
 
-    @abstractmethod
     def draw_variable(self, z: Array, variable: int, regime: int, rng: np.random.Generator) -> Array:
         """Draw variable ``j`` given the parents' columns of ``z [n, d]`` (other columns are ignored), ``[n]``."""
+        return self.mechanism(variable, regime).draw(self.inputs(z, variable), rng)
 
-    @abstractmethod
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """All parameters as named arrays; :meth:`from_arrays` restores the same model."""
-
-    @classmethod
-    @abstractmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Restore a model from :meth:`to_arrays`."""
+    def _log_densities(self, z: Array, uses: list[tuple[int, Mechanism]]) -> Array:
+        """Log-densities of (variable, mechanism) pairs, ``[m, n]``, family by family."""
+        out = np.empty((len(uses), len(z)))
+        kinds: dict[type[Mechanism], list[int]] = {}
+        for place, (_, mechanism) in enumerate(uses):
+            kinds.setdefault(type(mechanism), []).append(place)
+        for kind, places in kinds.items():
+            variables = [uses[place][0] for place in places]
+            mechanisms = [uses[place][1] for place in places]
+            out[places] = kind.log_densities(mechanisms, z, variables, [self.parents[j] for j in variables])
+        return out
 
     def log_density(self, z: Array) -> Array:
         """``log p(z | regime)``, ``[n, n_regimes]``: reference terms once, then only what targets change."""
-        targets = self.topology.targets
-        reference = np.empty_like(z, order="F")
-        for j in range(self.topology.n_variables):
-            reference[:, j] = self.variable_log_density(z, j, 0)
-        density = np.repeat(reference.sum(axis=1)[:, None], self.topology.n_regimes, axis=1)
-        for k, j in np.argwhere(targets):
-            density[:, k] += self.variable_log_density(z, int(j), int(k)) - reference[:, j]
+        d = self.topology.n_variables
+        keys = list(self.own)
+        terms = self._log_densities(z, [*enumerate(self.reference), *((j, self.own[k, j]) for k, j in keys)])
+        density = np.repeat(terms[:d].sum(axis=0)[:, None], self.topology.n_regimes, axis=1)
+        for (k, j), own in zip(keys, terms[d:], strict=True):
+            density[:, k] += own - terms[j]
         return density
 
     def log_joint(self, z: Array) -> Array:
@@ -95,13 +126,17 @@ class FittedModel(ABC):
         with np.errstate(divide="ignore"):
             return np.asarray(self.log_density(z) + np.log(self.topology.weights))
 
+    def assign(self, z: Array, labels: NDArray[np.int64] | None = None) -> Assignment:
+        """The E-step: responsibilities and log-likelihood of rows, certain where there is a label."""
+        return assign(self.log_density(z), self.topology.weights, labels)
+
     def responsibilities(self, z: Array) -> Array:
         """Posterior probability of every regime for every row, ``[n, n_regimes]``."""
-        return np.asarray(softmax(self.log_joint(z), axis=1))
+        return self.assign(z).responsibilities
 
     def score_samples(self, z: Array) -> Array:
         """``log p(z)`` of every row, regimes summed out, ``[n]``."""
-        return np.asarray(logsumexp(self.log_joint(z), axis=1))
+        return self.assign(z).log_likelihood
 
     def sample(
         self, n: int, regime: int, rng: np.random.Generator, do: Mapping[int, float] | None = None
@@ -112,3 +147,73 @@ class FittedModel(ABC):
         for j in topological_order(self.topology.adjacency):
             z[:, j] = do[j] if j in do else self.draw_variable(z, j, regime, rng)
         return z
+
+    def with_weights(self, weights: Array) -> Self:
+        """The same model under other weights of its regimes."""
+        return replace(self, topology=replace(self.topology, weights=weights))
+
+    def keep(self, regimes: NDArray[np.int64]) -> Self:
+        """The same model with some of its regimes, in this order; their weights are scaled to sum to one."""
+        weights = self.topology.weights[regimes]
+        total = weights.sum()
+        weights = weights / total if total > 0 else np.full(len(regimes), 1.0 / len(regimes))
+        own = {
+            (place, j): self.own[int(k), j]
+            for place, k in enumerate(regimes)
+            for j in np.flatnonzero(self.topology.targets[k]).tolist()
+        }
+        return replace(
+            self,
+            topology=replace(self.topology, targets=self.topology.targets[regimes], weights=weights),
+            own=own,
+        )
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything as named arrays, family by family; :meth:`from_arrays` restores the same model."""
+        keys = [*((0, j) for j in range(self.topology.n_variables)), *sorted(self.own)]
+        mechanisms = [*self.reference, *(self.own[key] for key in sorted(self.own))]
+        arrays: dict[str, NDArray[Any]] = {
+            "adjacency": self.topology.adjacency,
+            "targets": self.topology.targets,
+            "weights": self.topology.weights,
+        }
+        for kind in sorted({type(mechanism) for mechanism in mechanisms}, key=lambda kind: kind.family):
+            places = [place for place, mechanism in enumerate(mechanisms) if type(mechanism) is kind]
+            index = np.array([keys[place] for place in places], dtype=np.int64).reshape(-1, 2)
+            packed = {"index": index, **kind.pack([mechanisms[place] for place in places])}
+            arrays |= {f"{kind.family}.{name}": array for name, array in packed.items()}
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Restore a model from :meth:`to_arrays`; what does not fit together is a :class:`ValueError`."""
+        topology = Topology(
+            np.array(arrays["adjacency"], dtype=np.int8),
+            np.array(arrays["targets"], dtype=np.int8),
+            np.array(arrays["weights"], dtype=np.float64),
+        )
+        parents = [np.flatnonzero(column) for column in topology.adjacency.T]
+        found: dict[tuple[int, int], Mechanism] = {}
+        for family in sorted({name.split(".")[0] for name in arrays if "." in name}):
+            packed = {
+                name.removeprefix(f"{family}."): array
+                for name, array in arrays.items()
+                if name.startswith(f"{family}.")
+            }
+            keys = [(int(k), int(j)) for k, j in packed["index"]]
+            inputs = [parents[j] for _, j in keys]
+            found |= zip(keys, mechanism_class(family).unpack(packed, inputs), strict=True)
+        d = topology.n_variables
+        wanted = [*((0, j) for j in range(d)), *((int(k), int(j)) for k, j in np.argwhere(topology.targets))]
+        if sorted(found) != sorted(wanted):
+            raise ValueError("the mechanisms do not belong to the variables and targets")
+        reference = tuple(found.pop((0, j)) for j in range(d))
+        return cls(topology, reference, found)
+
+
+def own_mechanisms(
+    targets: NDArray[np.int8], mechanisms: Iterable[Mechanism]
+) -> dict[tuple[int, int], Mechanism]:
+    """Mechanisms of targets, given in the order of ``np.argwhere(targets)``, by (regime, variable)."""
+    keys = [(int(k), int(j)) for k, j in np.argwhere(targets)]
+    return dict(zip(keys, mechanisms, strict=True))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentdo.model import LinearMixture
 from latentdo.model.fitted import Array
 from latentdo.report.content import Effect, Regime
 from latentdo.report.wording import number
@@ -135,20 +134,20 @@ def _units(result: FitResult, variable: int, z: Array) -> list[str]:
 
 def _equation(result: FitResult, j: int) -> str | None:
     """The reference mechanism as one line, where it is linear in the user's units or in their logarithms."""
-    model, prep = result.model, result.preprocessor
-    if not isinstance(model, LinearMixture) or prep.transform == "rank-gaussian":
+    form, prep = result.model.reference[j].linear_form, result.preprocessor
+    if form is None or prep.transform == "rank-gaussian":
         return None
-    coefficients, variance = model.mechanism(j, 0)
-    slopes = coefficients[1:] * prep.scale[j] / prep.scale
-    constant = float(prep.mean[j] + prep.scale[j] * coefficients[0] - slopes @ prep.mean)
-    size = float(np.abs(slopes * prep.mean).sum() + abs(prep.mean[j]) + prep.scale[j])
+    parents = result.model.parents[j]
+    slopes = form.coefficients[1:] * prep.scale[j] / prep.scale[parents]
+    constant = float(prep.mean[j] + prep.scale[j] * form.coefficients[0] - slopes @ prep.mean[parents])
+    size = float(np.abs(slopes * prep.mean[parents]).sum() + abs(prep.mean[j]) + prep.scale[j])
     # what rounding leaves is not a constant
     terms = "" if abs(constant) < 1e-9 * size else number(constant)
-    for i in np.flatnonzero(coefficients[1:]):
-        sign = f" {_MINUS} " if slopes[i] < 0 else " + "
-        terms += f"{sign}{number(abs(float(slopes[i])))} · {_inside(result, int(i))}"
+    for i, slope in zip(parents, slopes, strict=True):
+        sign = f" {_MINUS} " if slope < 0 else " + "
+        terms += f"{sign}{number(abs(float(slope)))} · {_inside(result, int(i))}"
     terms = terms.removeprefix(" + ").replace(f" {_MINUS} ", _MINUS, 1) if terms.startswith(" ") else terms
-    noise = number(float(prep.scale[j] * np.sqrt(variance)))
+    noise = number(float(prep.scale[j] * np.sqrt(form.variance)))
     return f"{_inside(result, j)} = {f'{terms} + ' if terms else ''}noise (standard deviation {noise})"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.model.relu_network import evaluate
+from latentdo.model.mechanisms.network import evaluate
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear.lattice import bend
 from latentdo.solvers.nonlinear.levenberg import fit_network

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.densities import FAMILIES
 from latentdo.model.fitted import Array, FittedModel
-from latentdo.model.linear_mixture import LinearMixture
-from latentdo.model.neural_mixture import NeuralMixture
+from latentdo.model.mechanisms.neural import NeuralMechanism
 from latentdo.solvers.gradient.configuration import GradientConfiguration
-from latentdo.solvers.gradient.finish import labelled_responsibilities
 
 
 def edge_probabilities(
@@ -35,7 +34,7 @@ def edge_probabilities(
     """
     topology = model.topology
     n, d = z.shape
-    q = labelled_responsibilities(model, z, labels)
+    q = model.assign(z, labels).responsibilities
     family = FAMILIES[configuration.density]
     xi = np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d))
     cost = 0.5 * np.log(n) * family.parameters_per_edge - xi
@@ -49,12 +48,12 @@ def edge_probabilities(
 
 
 def prune_edges(
-    model: NeuralMixture,
+    model: FittedModel,
     z: Array,
     labels: NDArray[np.int64],
     n_rows: int,
     configuration: GradientConfiguration,
-) -> NeuralMixture:
+) -> FittedModel:
     """Drop edges that held-out rows do not pay for, the least useful first.
 
     The loss of held-out log-likelihood without the edge, scaled up to all rows, is compared with the edge's penalty.
@@ -62,7 +61,7 @@ def prune_edges(
 
     Parameters
     ----------
-    model : NeuralMixture
+    model : FittedModel
         A fitted model.
     z, labels : ndarray [m, d], [m]
         Held-out rows and their known regimes.
@@ -71,7 +70,7 @@ def prune_edges(
     configuration : GradientConfiguration
         Family, prior and required edges.
     """
-    q = labelled_responsibilities(model, z, labels)
+    q = model.assign(z, labels).responsibilities
     d = z.shape[1]
     xi = np.broadcast_to(np.asarray(configuration.edge_log_odds, dtype=np.float64), (d, d))
     cost = 0.5 * np.log(n_rows) * FAMILIES[configuration.density].parameters_per_edge - xi
@@ -89,11 +88,17 @@ def prune_edges(
     return model
 
 
-def without_edge(model: NeuralMixture, i: int, j: int) -> NeuralMixture:
+def without_edge(model: FittedModel, i: int, j: int) -> FittedModel:
     """The same networks with the edge ``i -> j`` cut."""
     adjacency = model.topology.adjacency.copy()
     adjacency[i, j] = 0
-    return replace(model, topology=replace(model.topology, adjacency=adjacency))
+    reference = list(model.reference)
+    reference[j] = cast("NeuralMechanism", reference[j]).without(i)
+    own = {
+        key: cast("NeuralMechanism", one).without(i) if key[1] == j else one for key, one in model.own.items()
+    }
+    topology = replace(model.topology, adjacency=adjacency)
+    return replace(model, topology=topology, reference=tuple(reference), own=own)
 
 
 def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> float:
@@ -104,13 +109,12 @@ def _loss_without(model: FittedModel, z: Array, q: Array, i: int, j: int) -> flo
         return 0.0
     with_edge = float(shared @ model.variable_log_density(z, j, 0))
     # the location and scale of the residual are refitted, or any change of units would look like evidence
-    if isinstance(model, LinearMixture):
-        coefficients = model.coefficients[j].copy()
-        coefficients[1 + i] = 0.0
-        residual = z[:, j] - coefficients[0] - z @ coefficients[1:]
+    form = model.reference[j].linear_form
+    if form is not None:
+        slopes = np.where(model.parents[j] == i, 0.0, form.coefficients[1:])
+        residual = z[:, j] - form.coefficients[0] - model.inputs(z, j) @ slopes
         residual = residual - shared @ residual / total
         variance = max(float(shared @ residual**2) / total, 1e-300)
         return with_edge + 0.5 * total * (float(np.log(2.0 * np.pi * variance)) + 1.0)
-    assert isinstance(model, NeuralMixture)
     cut = without_edge(model, i, j)
     return with_edge - float(shared @ cut.variable_log_density(z, j, 0))

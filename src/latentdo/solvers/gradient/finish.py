@@ -8,13 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from latentdo.model.fitted import Array, FittedModel, Topology
-from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.assignment import assign
+from latentdo.model.fitted import Array, FittedModel, Topology, own_mechanisms
+from latentdo.model.mechanisms import LinearMechanism, Noise
+from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.mixture import LatentMixture
-from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
-
-Model = NeuralMixture | LinearMixture
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,66 +42,51 @@ class Finished:
 
 
 @torch.no_grad()
-def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) -> NeuralMixture:
+def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) -> FittedModel:
     """The model at its posterior means, with this DAG and targets above one half."""
     targets = (mixture.targets.probabilities() > 0.5).cpu().numpy().astype(np.int8)
     topology = Topology(adjacency.astype(np.int8), targets, weights)
+    if mixture.architecture.density == "linear":
+        return _linear_model(mixture, topology)
     state = {name: value.cpu().float().numpy() for name, value in mixture.density.state_dict().items()}
     shape = replace(mixture.architecture, dropout=0.0, amortised=False)
-    return NeuralMixture(topology, shape, mixture.embeddings.mean.cpu().float().numpy(), state)
-
-
-def with_weights(model: Model, weights: Array) -> Model:
-    """The same model under other weights."""
-    return replace(model, topology=replace(model.topology, weights=weights))
-
-
-def keep_regimes(model: Model, kept: NDArray[np.int64]) -> Model:
-    """The same model with some of its regimes; their weights are scaled to sum to one."""
-    weights = model.topology.weights[kept]
-    total = weights.sum()
-    weights = weights / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
-    topology = Topology(model.topology.adjacency, model.topology.targets[kept], weights)
-    if isinstance(model, NeuralMixture):
-        shape = replace(model.architecture, n_regimes=len(kept))
-        return NeuralMixture(topology, shape, model.embeddings[kept], model.state)
-    place = np.full(model.topology.n_regimes, -1, dtype=np.int64)
-    place[kept] = np.arange(len(kept))
-    left = np.flatnonzero(place[model.target_index[:, 0]] >= 0)
-    index = model.target_index[left].copy()
-    index[:, 0] = place[index[:, 0]]
-    return replace(
-        model,
-        topology=topology,
-        target_index=index,
-        target_coefficients=model.target_coefficients[left],
-        target_variances=model.target_variances[left],
+    networks = Networks(shape, mixture.embeddings.mean.cpu().float().numpy(), state)
+    parents = [np.flatnonzero(column) for column in topology.adjacency.T]
+    return FittedModel(
+        topology,
+        tuple(NeuralMechanism(networks, j, parents[j]) for j in range(topology.n_variables)),
+        {
+            (int(k), int(j)): NeuralMechanism(networks, int(j), parents[j], int(k), intervened=True)
+            for k, j in np.argwhere(targets)
+        },
     )
 
 
-def labelled_responsibilities(model: FittedModel, z: Array, labels: NDArray[np.int64]) -> Array:
-    """Responsibilities of the rows, certain where there is a label."""
-    found = model.responsibilities(z)
-    known = labels >= 0
-    found[known] = np.eye(model.topology.n_regimes)[labels[known]]
-    return found
+def _linear_model(mixture: LatentMixture, topology: Topology) -> FittedModel:
+    """Linear densities as equations: coefficients ``[K, parent, variable]`` of every regime, of which few are used."""
+    slopes, constants, log_scale = (
+        part.double().cpu().numpy()
+        for part in mixture.density.mechanisms(mixture.embeddings.mean)  # type: ignore[operator]
+    )
+
+    def mechanism(k: int, j: int, *, alone: bool) -> LinearMechanism:
+        inputs = slopes[k, topology.adjacency[:, j] == 1, j]
+        coefficients = np.concatenate([[constants[k, j]], inputs[:0] if alone else inputs])
+        return LinearMechanism(coefficients, Noise.gaussian(float(np.exp(2.0 * log_scale[k, j]))))
+
+    perfect = mixture.architecture.perfect
+    own = [mechanism(int(k), int(j), alone=perfect) for k, j in np.argwhere(topology.targets)]
+    reference = tuple(mechanism(0, j, alone=False) for j in range(topology.n_variables))
+    return FittedModel(topology, reference, own_mechanisms(topology.targets, own))
 
 
-def fit_weights(model: Model, z: Array, labels: NDArray[np.int64], n_steps: int = 20) -> Model:
+def fit_weights(model: FittedModel, z: Array, labels: NDArray[np.int64], n_steps: int = 20) -> FittedModel:
     """Expectation-maximisation of the regimes' weights alone, the mechanisms held fixed."""
     density = model.log_density(z)
     weights = model.topology.weights
-    known = labels >= 0
-    certain = np.eye(len(weights))[labels[known]]
     for _ in range(n_steps):
-        with np.errstate(divide="ignore"):
-            joint = density + np.log(weights)
-        joint -= joint.max(axis=1, keepdims=True)
-        q = np.exp(joint)
-        q /= q.sum(axis=1, keepdims=True)
-        q[known] = certain
-        weights = q.mean(axis=0)
-    return with_weights(model, weights)
+        weights = assign(density.copy(), weights, labels).responsibilities.mean(axis=0)
+    return model.with_weights(weights)
 
 
 def finish(
@@ -130,27 +114,12 @@ def finish(
     with torch.no_grad():
         start = torch.softmax(mixture.sticks.expected_log_weights().double(), 0).cpu().numpy()
         probabilities = mixture.targets.probabilities().double().cpu().numpy()
+    model = harden(mixture, adjacency, start)
     labels = supervision.labels
-    trained = harden(mixture, adjacency, start)
-    if mixture.architecture.density == "linear":
-        return _finish(trained.to_linear(), z, labels, probabilities, min_share)
-    return _finish(trained, z, labels, probabilities, min_share)
-
-
-def _finish(
-    model: Model, z: Array, labels: NDArray[np.int64], probabilities: Array, min_share: float
-) -> Finished:
-    n_regimes = model.topology.n_regimes
     model = fit_weights(model, z, labels)
-    named = np.zeros(n_regimes, dtype=bool)
+    named = np.zeros(model.topology.n_regimes, dtype=bool)
     named[labels[labels >= 0]] = True
     named[0] = True
     kept = np.flatnonzero(named | (model.topology.weights >= min_share))
-    model = keep_regimes(model, kept)
-    place = np.full(n_regimes + 1, -1)
-    place[kept] = np.arange(len(kept))
-    model = fit_weights(model, z, place[labels])
-    return Finished(model, kept, probabilities[kept])
-
-
-__all__ = ["Finished", "LinearMixture", "finish", "harden", "labelled_responsibilities"]
+    finished = Finished(model.keep(kept), kept, probabilities[kept])
+    return replace(finished, model=fit_weights(finished.model, z, finished.own_labels(labels)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.fitted import Array, Topology
-from latentdo.model.linear_mixture import LinearMixture
-from latentdo.solvers.gradient.finish import labelled_responsibilities
+from latentdo.model.fitted import Array, FittedModel, Topology, own_mechanisms
+from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.solvers.gradient.local_search import Bools, LinearScore, search
 
 _FLOOR = 1e-10
@@ -21,7 +20,7 @@ def moments_of(z: Array, q: Array) -> Array:
 
 def fit_linear(
     moments: Array, adjacency: NDArray[np.int8], targets: NDArray[np.int8], *, perfect: bool
-) -> LinearMixture:
+) -> FittedModel:
     """Maximum-likelihood mechanisms of a fixed DAG and fixed targets.
 
     Own mechanisms of imperfect interventions use the parents where the penalised score says so.
@@ -29,24 +28,22 @@ def fit_linear(
     d = len(adjacency)
     counts = moments[:, 0, 0]
     half_log_n = 0.5 * np.log(counts.sum())
-    coefficients, variances = np.zeros((d, d + 1)), np.ones(d)
-    index = np.argwhere(targets).astype(np.int64).reshape(-1, 2)
-    own, own_variances = np.zeros((len(index), d + 1)), np.ones(len(index))
+    reference, own = [], []
     for j in range(d):
-        parents = np.flatnonzero(adjacency[:, j])
         pooled = moments[targets[:, j] == 0].sum(axis=0)
-        coefficients[j], variances[j] = _regression(pooled, j, parents)
-    for m, (k, j) in enumerate(index):
-        own[m], own_variances[m] = _regression(moments[k], j, np.zeros(0, dtype=np.int64))
+        coefficients, variance = _regression(pooled, j, np.flatnonzero(adjacency[:, j]))
+        reference.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
+    for k, j in np.argwhere(targets):
+        coefficients, variance = _regression(moments[k], j, np.zeros(0, dtype=np.int64))
         parents = np.flatnonzero(adjacency[:, j])
-        if perfect or not len(parents):
-            continue
-        richer, variance = _regression(moments[k], j, parents)
-        if 0.5 * counts[k] * np.log(own_variances[m] / variance) > half_log_n * len(parents):
-            own[m], own_variances[m] = richer, variance
+        if not perfect and len(parents):
+            richer, smaller = _regression(moments[k], j, parents)
+            if 0.5 * counts[k] * np.log(variance / smaller) > half_log_n * len(parents):
+                coefficients, variance = richer, smaller
+        own.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
     weights = counts / counts.sum()
     topology = Topology(adjacency.astype(np.int8), targets.astype(np.int8), weights)
-    return LinearMixture(topology, coefficients, variances, index, own, own_variances)
+    return FittedModel(topology, tuple(reference), own_mechanisms(topology.targets, own))
 
 
 def _regression(second: Array, j: int, parents: NDArray[np.int64]) -> tuple[Array, float]:
@@ -59,13 +56,11 @@ def _regression(second: Array, j: int, parents: NDArray[np.int64]) -> tuple[Arra
     contrast[used] = -solution
     contrast[1 + j] = 1.0
     residual = max(float(contrast @ second @ contrast), 0.0)
-    coefficients = np.zeros(len(second))
-    coefficients[used] = solution
-    return coefficients, (residual + _FLOOR) / max(float(second[0, 0]), 1e-9)
+    return solution, (residual + _FLOOR) / max(float(second[0, 0]), 1e-9)
 
 
 def polish(
-    model: LinearMixture,
+    model: FittedModel,
     z: Array,
     labels: NDArray[np.int64],
     known: Array,
@@ -77,12 +72,12 @@ def polish(
     rng: np.random.Generator,
     n_kicks: int | None = None,
     max_rounds: int = 8,
-) -> tuple[LinearMixture, int]:
+) -> tuple[FittedModel, int]:
     """Alternate local search and responsibilities until the structure stays the same.
 
     Parameters
     ----------
-    model : LinearMixture
+    model : FittedModel
         Where to start.
     z, labels : ndarray [n, d], [n]
         Training rows and their known regimes (-1 elsewhere).
@@ -101,14 +96,14 @@ def polish(
 
     Returns
     -------
-    model : LinearMixture
+    model : FittedModel
         At its maximum-likelihood mechanisms.
     moves : int
         Edges changed on the way.
     """
     total = 0
     for number in range(max_rounds):
-        moments = moments_of(z, labelled_responsibilities(model, z, labels))
+        moments = moments_of(z, model.assign(z, labels).responsibilities)
         before = model.topology
         score = LinearScore(moments, known, edge_log_odds, perfect)
         kicks = n_kicks if number == 0 else 0  # later rounds only follow the rows that moved

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from latentdo.data import Dataset
 from latentdo.graphs import is_dag
 from latentdo.model.fitted import Array
-from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.mixture import LatentMixture
-from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 from latentdo.ranks import LostRankError
 from latentdo.solvers.gradient import checkpoint
@@ -195,7 +193,7 @@ def _run(
         finished = finish(mixture, adjacency, z, known, c.min_share)
         if c.closed_form and c.prune:
             finished = _polish(finished, mixture, z, known, proposal, c, rng)
-    if c.prune and c.estimator == "exact" and isinstance(finished.model, NeuralMixture):
+    if c.prune and c.estimator == "exact" and c.density != "linear":
         own = finished.own_labels(supervision.labels[held])
         pruned = prune_edges(finished.model, dataset.z[held], own, len(train), c)
         finished = replace(finished, model=pruned)
@@ -233,7 +231,6 @@ def _polish(
         starts.append(Finished(model, everything, proposal.targets.astype(np.float64)))
     ends = []
     for start in starts:
-        assert isinstance(start.model, LinearMixture)
         labels = start.own_labels(supervision.labels)
         model, _ = polish(
             start.model,
@@ -254,11 +251,7 @@ def _polish(
 
 def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]) -> Array:
     """Log-density of every row: with its label where there is one, else with the regimes summed out."""
-    joint = finished.model.log_joint(z)
-    own = finished.own_labels(labels)
-    top = joint.max(axis=1)
-    free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
-    return np.asarray(np.where(own >= 0, joint[np.arange(len(z)), own], free))
+    return finished.model.assign(z, finished.own_labels(labels)).log_likelihood
 
 
 def split(n: int, fraction: float, random_state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

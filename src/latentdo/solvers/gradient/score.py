@@ -19,10 +19,7 @@ def penalised_score(
     many free parameters an
     edge or a mechanism counts for is a property of the density's family.
     """
-    joint = model.log_joint(z)
-    top = joint.max(axis=1)
-    free = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
-    rows = np.where(labels >= 0, joint[np.arange(len(z)), labels], free)
+    rows = model.assign(z, labels).log_likelihood
     topology = model.topology
     family = FAMILIES[configuration.density]
     parents = topology.adjacency.sum(axis=0)

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
-from latentdo.model.fitted import Array
-from latentdo.model.linear_mixture import LinearMixture
-from latentdo.solvers.gradient.finish import labelled_responsibilities
+from latentdo.model.fitted import Array, FittedModel
 from latentdo.solvers.gradient.local_search import Bools, LinearScore, climb
 from latentdo.solvers.gradient.polish import fit_linear, moments_of
 
 
 def settle(
-    model: LinearMixture,
+    model: FittedModel,
     z: Array,
     labels: NDArray[np.int64],
     known: Array,
@@ -26,7 +24,7 @@ def settle(
     *,
     perfect: bool,
     max_rounds: int = 5,
-) -> tuple[LinearMixture, Array]:
+) -> tuple[FittedModel, Array]:
     """Climb to the nearest optimum on all rows, and compare every pair of variables there.
 
     Structure was found on the training rows; a probability taken from other rows could contradict it. So the last
@@ -34,7 +32,7 @@ def settle(
 
     Parameters
     ----------
-    model : LinearMixture
+    model : FittedModel
         What training and search found.
     z, labels, known, edge_log_odds, allowed, required, perfect
         As for :func:`.polish.polish`, for all rows.
@@ -43,14 +41,14 @@ def settle(
 
     Returns
     -------
-    model : LinearMixture
+    model : FittedModel
         At its maximum-likelihood mechanisms.
     edges : ndarray [d, d]
         Probability of every directed edge, see :func:`pair_probabilities`.
     """
     for _ in range(max_rounds):
         before = model.topology
-        moments = moments_of(z, labelled_responsibilities(model, z, labels))
+        moments = moments_of(z, model.assign(z, labels).responsibilities)
         score = LinearScore(moments, known, edge_log_odds, perfect)
         adjacency, targets, moves = climb(score, before.adjacency, allowed, required)
         model = fit_linear(moments, adjacency, targets, perfect=perfect)

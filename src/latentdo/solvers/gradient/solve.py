@@ -16,14 +16,12 @@ from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
-from latentdo.model.linear_mixture import LinearMixture
-from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
 from latentdo.solvers.gradient.build import check_device, edge_constraints
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.edges import edge_probabilities, without_edge
-from latentdo.solvers.gradient.finish import Finished, labelled_responsibilities
+from latentdo.solvers.gradient.finish import Finished
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
@@ -151,7 +149,7 @@ def _assemble(
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
         regime_names=_names(dataset, best.finished.kept),
-        responsibilities=labelled_responsibilities(model, dataset.z, labels),
+        responsibilities=model.assign(dataset.z, labels).responsibilities,
         edge_probabilities=edges,
         ancestor_probabilities=reachability(model.topology.adjacency).astype(np.float64),
         target_probabilities=targets,
@@ -186,14 +184,14 @@ def _show(
     labels = finished.own_labels(supervision.labels)
     d = dataset.n_variables
     allowed, required = edge_constraints(d, c)
-    if c.closed_form and c.prune and isinstance(model, LinearMixture):
+    if c.closed_form and c.prune:
         prior = np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d))
         known = supervision.targets[finished.kept]
         perfect = c.intervention == "perfect"
         settled, edges = settle(model, dataset.z, labels, known, prior, allowed, required, perfect=perfect)
         return settled, edges, ()
     edges = edge_probabilities(model, dataset.z, labels, c)
-    if c.prune and isinstance(model, NeuralMixture):
+    if c.prune and c.density != "linear":
         while True:
             doubtful = np.where((model.topology.adjacency == 1) & ~required, edges, np.inf)
             i, j = (int(at) for at in np.unravel_index(doubtful.argmin(), (d, d)))

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.fitted import Topology
-from latentdo.model.relu_mixture import Noise, OwnMechanism, ReluMixture
-from latentdo.model.relu_network import hidden
+from latentdo.model.fitted import FittedModel, Topology
+from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, NetworkMechanism, Noise
+from latentdo.model.mechanisms.network import hidden
 from latentdo.solvers.nonlinear.levenberg import fit_network
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, Mechanism, fit_mechanism, fit_noise
-from latentdo.solvers.search.em import assign
+from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism, fit_noise
+from latentdo.solvers.search.em import assign_rows
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR as OWN_FLOOR
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.state import SearchState
+from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
 Targets = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
-class State(SearchState):
+class NetworkState(State):
     """A state of the nonlinear search."""
 
-    model: ReluMixture
-
-    def mechanism(self, j: int) -> Mechanism:
+    def mechanism(self, j: int) -> NetworkMechanism:
         """The reference mechanism of a variable."""
-        return Mechanism(self.model.networks[j], self.model.noises[j])
+        return cast("NetworkMechanism", self.model.reference[j])
+
+    def residual(self, problem: Problem, j: int, k: int | None = None) -> Array:
+        """What the reference mechanism of ``j``, or that of regime ``k``, leaves over in all rows, ``[n]``."""
+        mechanism = self.model.reference[j] if k is None else self.model.mechanism(j, k)
+        mean = cast("AdditiveNoise", mechanism).mean(self.model.inputs(problem.z, j))
+        return np.asarray(problem.z[:, j] - mean)
 
     @property
-    def mechanisms(self) -> dict[int, Mechanism]:
+    def mechanisms(self) -> dict[int, NetworkMechanism]:
         """All reference mechanisms, for a fit to go on from."""
         return {j: self.mechanism(j) for j in range(self.adjacency.shape[1])}
 
@@ -42,15 +47,14 @@ class State(SearchState):
         return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
 
 
-def structure_cost(problem: Problem, model: ReluMixture, responsibilities: Array) -> float:
+def structure_cost(problem: Problem, model: FittedModel, responsibilities: Array) -> float:
     """What the structure costs: the table of :mod:`latentdo.solvers.search.penalties` with a network's parameters."""
     n = problem.n_rows
     counts = responsibilities.sum(axis=0)
     cost = 0.5 * (len(counts) - 1) * np.log(n)
     for j, parents in enumerate(model.parents):
         shared = max(float(counts @ (1 - model.topology.targets[:, j])), 2.0)
-        mechanism = Mechanism(model.networks[j], model.noises[j])
-        cost += 0.5 * mechanism.n_parameters * np.log(shared)
+        cost += 0.5 * model.reference[j].n_parameters * np.log(shared)
         cost -= problem.penalties.edge_prior[parents, j].sum()
     for (k, _), own in model.own.items():
         cost += 0.5 * own.n_parameters * np.log(max(counts[k], 2.0)) - problem.penalties.target_prior
@@ -61,12 +65,12 @@ def fit_own(
     problem: Problem,
     j: int,
     parents: NDArray[np.int64],
-    network: Array,
+    reference: NetworkMechanism,
     weights: Array,
     *,
     n_components: int = 1,
     plain: bool = False,
-) -> OwnMechanism:
+) -> AdditiveNoise:
     """The mechanism that an intervention put in place of ``j``'s, from the rows (weighted) that underwent it.
 
     A perfect intervention leaves a constant; an imperfect one may be linear in the parents, or in the hidden units of
@@ -79,8 +83,9 @@ def fit_own(
     if problem.imperfect and parents.size and not plain:
         x = problem.z[np.ix_(rows, parents)]
         designs.append(np.column_stack([designs[0], x]))
-        designs.append(np.column_stack([designs[1], hidden(x, network)]))
-    best, best_score = None, -np.inf
+        designs.append(np.column_stack([designs[1], hidden(x, reference.parameters)]))
+    best: AdditiveNoise | None = None
+    best_score = -np.inf
     for design in designs:
         if design.shape[1] > 1 and count < 3.0 * design.shape[1]:
             continue
@@ -95,7 +100,12 @@ def fit_own(
         noise = replace(noise, variances=np.maximum(noise.variances, OWN_FLOOR))
         score = float(w @ noise.log_density(residual)) - 0.5 * design.shape[1] * np.log(max(count, 2.0))
         if score > best_score:
-            best, best_score = OwnMechanism(coefficients, noise), score
+            best_score = score
+            best = (
+                reference.with_last_layer(coefficients, parents.size, noise)
+                if design.shape[1] > 1 + parents.size
+                else LinearMechanism(coefficients, noise)
+            )
     assert best is not None
     return best
 
@@ -105,15 +115,15 @@ def fit_model(
     responsibilities: Array,
     targets: Targets,
     adjacency: NDArray[np.int8],
-    start: Mapping[int, Mechanism],
+    start: Mapping[int, NetworkMechanism],
     *,
     n_components: int,
     own_components: int = 1,
     iterations: int = 3,
-) -> ReluMixture:
+) -> FittedModel:
     """M-step: reference mechanisms continue from ``start``, intervened ones are fitted afresh."""
-    networks, noises = [], []
-    own: dict[tuple[int, int], OwnMechanism] = {}
+    reference = []
+    own: dict[tuple[int, int], AdditiveNoise] = {}
     for j in range(problem.n_variables):
         parents = np.flatnonzero(adjacency[:, j])
         x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
@@ -123,26 +133,25 @@ def fit_model(
             weights = np.full(problem.n_rows, 1e-3)
         if j in start:
             mechanism = fit_mechanism(
-                x, y, weights, start[j].network,
+                x, y, weights, start[j].parameters,
                 n_components=n_components, noise=start[j].noise, iterations=iterations, rounds=1,
             )  # fmt: skip
         else:
             network, _ = fit_network(x, y, weights, np.random.default_rng(j))
             mechanism = fit_mechanism(x, y, weights, network, n_components=n_components)
-        networks.append(mechanism.network)
-        noises.append(mechanism.noise)
+        reference.append(mechanism)
         for k in np.flatnonzero(targets[:, j]):
             own[int(k), j] = fit_own(
-                problem, j, parents, mechanism.network, responsibilities[:, k], n_components=own_components
+                problem, j, parents, mechanism, responsibilities[:, k], n_components=own_components
             )
     weights = responsibilities.sum(axis=0) / problem.n_rows
-    return ReluMixture(Topology(adjacency, targets, weights), tuple(networks), tuple(noises), own)
+    return FittedModel(Topology(adjacency, targets, weights), tuple(reference), own)
 
 
-def settle(problem: Problem, model: ReluMixture) -> State:
+def settle(problem: Problem, model: FittedModel) -> NetworkState:
     """Assign the rows under a model, and weigh it."""
-    responsibilities, loglik = assign(problem, model)
-    return State(responsibilities, model, loglik, structure_cost(problem, model, responsibilities))
+    responsibilities, loglik = assign_rows(problem, model)
+    return NetworkState(responsibilities, model, loglik, structure_cost(problem, model, responsibilities))
 
 
 def refine(
@@ -150,14 +159,14 @@ def refine(
     responsibilities: Array,
     targets: Targets,
     adjacency: NDArray[np.int8],
-    start: Mapping[int, Mechanism],
+    start: Mapping[int, NetworkMechanism],
     *,
     n_components: int,
     iterations: int = 10,
     tolerance: float = 1.0,
-) -> State:
+) -> NetworkState:
     """EM with graph and targets fixed; components that lose their rows are dropped."""
-    best: State | None = None
+    best: NetworkState | None = None
     for step in range(iterations):
         keep = responsibilities.sum(axis=0) >= problem.min_rows
         keep[: problem.n_labelled] = True

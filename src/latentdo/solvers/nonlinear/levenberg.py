@@ -10,7 +10,8 @@ import numpy as np
 from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
-from latentdo.model.relu_network import Array, evaluate
+from latentdo.model.mechanisms.base import Array
+from latentdo.model.mechanisms.network import evaluate
 
 UNITS = 8
 """Rectified units of a network; the mechanisms of the paper's benchmark have 5."""

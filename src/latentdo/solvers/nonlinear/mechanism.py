@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numba import njit
 from scipy.special import softmax
 
-from latentdo.model.relu_mixture import Noise
-from latentdo.model.relu_network import Array, evaluate
+from latentdo.model.mechanisms import NetworkMechanism, Noise
+from latentdo.model.mechanisms.base import Array
+from latentdo.model.mechanisms.network import evaluate
 from latentdo.solvers.nonlinear.levenberg import descend
 
 VARIANCE_FLOOR = 1e-14
@@ -17,31 +16,6 @@ VARIANCE_FLOOR = 1e-14
 
 NARROWEST = 0.05
 """A component of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
-
-
-@dataclass(frozen=True, eq=False)
-class Mechanism:
-    """A network over given inputs with its noise.
-
-    Parameters
-    ----------
-    network : ndarray
-        Flat parameters.
-    noise : Noise
-        Density of the residual.
-    """
-
-    network: Array
-    noise: Noise
-
-    @property
-    def n_parameters(self) -> int:
-        """Free parameters of network and noise."""
-        return int(self.network.size) + self.noise.n_parameters
-
-    def log_density(self, x: Array, y: Array) -> Array:
-        """``log p(y | x)`` of every row, ``[n]``."""
-        return self.noise.log_density(y - evaluate(x, self.network))
 
 
 def narrowest(variance: float) -> float:
@@ -139,7 +113,7 @@ def fit_mechanism(
     iterations: int = 3,
     rounds: int = 2,
     floor: float | None = None,
-) -> Mechanism:
+) -> NetworkMechanism:
     """Weighted fit from a given network.
 
     With mixed noise, network and noise take ``rounds`` turns: given the components' shares of every residual the
@@ -149,7 +123,7 @@ def fit_mechanism(
     if n_components == 1 or noise is None or noise.weights.size != n_components:
         network, loss = descend(x, y, weights, network, iterations)
         if n_components == 1:
-            return Mechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
+            return NetworkMechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
     for _ in range(rounds):
         noise = fit_noise(y - evaluate(x, network), weights, n_components, noise, floor)
         share = softmax(noise.log_joint(y - evaluate(x, network)), axis=1) / noise.variances
@@ -158,4 +132,4 @@ def fit_mechanism(
         # Scaled so that damping and ridge mean the same as with Gaussian noise.
         effective = weights * precision / np.average(precision, weights=weights)
         network, _ = descend(x, shifted, effective, network, iterations)
-    return Mechanism(network, fit_noise(y - evaluate(x, network), weights, n_components, noise, floor))
+    return NetworkMechanism(network, fit_noise(y - evaluate(x, network), weights, n_components, noise, floor))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
-from latentdo.model.relu_mixture import Noise
+from latentdo.model.mechanisms import Noise
 from latentdo.solvers.nonlinear.births import propose
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import State, fit_own, refine
+from latentdo.solvers.nonlinear.em import NetworkState, fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.local_scores import FREE, TARGET
@@ -31,7 +31,7 @@ MAX_TRIES = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
 
 
-def conflicts(problem: Problem, state: State) -> int:
+def conflicts(problem: Problem, state: NetworkState) -> int:
     """Coincidences that a state needs, see :meth:`Changes.conflicts`."""
     changes = Changes.between(problem.z, state.responsibilities)
     return changes.conflicts(state.targets, state.adjacency)
@@ -45,7 +45,7 @@ class Moves:
         self.n_components = n_components
         self.flexible = flexible
 
-    def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
+    def improve(self, state: NetworkState, *, births: bool = True, rounds: int = 6) -> NetworkState:
         """Retarget, merge and (if wanted) give birth, in turns."""
         if births:
             state = self.mend(state)
@@ -61,8 +61,8 @@ class Moves:
         return self.simplify(state) if births else state
 
     def _refine(
-        self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
-    ) -> State:
+        self, state: NetworkState, responsibilities: Array, targets: NDArray[np.int8], iterations: int
+    ) -> NetworkState:
         start = state.mechanisms
         return refine(
             self.problem,
@@ -76,7 +76,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- networks
 
-    def mend(self, state: State) -> State:
+    def mend(self, state: NetworkState) -> NetworkState:
         """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
         problem = self.problem
         mechanisms = state.mechanisms
@@ -89,7 +89,7 @@ class Moves:
             weights[weights < 1e-3] = 0.0
             x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
             rng = np.random.default_rng(j)
-            for start in (mechanisms[j].network, None):
+            for start in (mechanisms[j].parameters, None):
                 network, _ = fit_network(
                     x, y, weights, rng, starts=0 if start is not None else 4, start=start, iterations=120,
                     tolerance=1e-5,
@@ -112,7 +112,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- targets
 
-    def target_gains(self, state: State) -> Array:
+    def target_gains(self, state: NetworkState) -> Array:
         """What every (component, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``.
 
         It has to beat the reference mechanism with flexible noise.
@@ -122,7 +122,7 @@ class Moves:
         noises = self.flexible_noise(state)
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
-            reference = noises[j][0].log_density(problem.z[:, j] - state.model.reference_mean(problem.z, j))
+            reference = noises[j][0].log_density(state.residual(problem, j))
             parents = state.model.parents[j]
             # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
             doubtful = noises[j][1] > 0.0
@@ -130,16 +130,16 @@ class Moves:
                 if counts[k] < problem.min_rows:
                     continue
                 own = state.model.own.get((k, j)) or fit_own(
-                    problem, j, parents, state.model.networks[j], resp[:, k],
+                    problem, j, parents, state.mechanism(j), resp[:, k],
                     n_components=self.n_components, plain=doubtful,
                 )  # fmt: skip
-                density = state.model.own_log_density(problem.z, j, own)
+                density = state.model.log_density_under(problem.z, j, own)
                 gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
                     max(counts[k], 2.0)
                 )
         return gains + problem.penalties.target_prior
 
-    def retarget(self, state: State) -> State:
+    def retarget(self, state: NetworkState) -> NetworkState:
         """Drop targets that do not pay and add those that would, as long as the evidence rises."""
         fixed = Changes.between(self.problem.z, state.responsibilities).known(self.problem)
         gains = self.target_gains(state)
@@ -172,7 +172,7 @@ class Moves:
                 return trial
         return state
 
-    def simplify(self, state: State) -> State:
+    def simplify(self, state: NetworkState) -> NetworkState:
         """Drop targets of regimes with several, where the reference network can learn to fit the regime's rows.
 
         An intervention takes variables where no other row has been. There the networks of its descendants are off
@@ -192,11 +192,13 @@ class Moves:
             weights = others + resp[:, k]
             x, y = np.ascontiguousarray(problem.z[:, state.model.parents[j]]), problem.z[:, j]
             now = float(others @ mechanisms[j].log_density(x, y))
-            now += float(resp[:, k] @ state.model.own_log_density(problem.z, int(j), own))
+            now += float(resp[:, k] @ state.model.log_density_under(problem.z, int(j), own))
             now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(max(counts[k], 2.0))
             weights[weights < 1e-3] = 0.0
             rng = np.random.default_rng([int(k), int(j)])
-            network, _ = fit_network(x, y, weights, rng, starts=2, start=mechanisms[j].network, iterations=60)
+            network, _ = fit_network(
+                x, y, weights, rng, starts=2, start=mechanisms[j].parameters, iterations=60
+            )
             trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
             if float(weights @ trial.log_density(x, y)) > now:
                 targets[k, j], mechanisms[j] = 0, trial
@@ -209,14 +211,17 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- merges
 
-    def _merges(self, state: State) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
+    def _merges(self, state: NetworkState) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
         """Pairs with the change of the variational bound if they become one, and the targets it would have."""
         problem, resp = self.problem, state.responsibilities
         n = problem.n_rows
         counts = np.maximum(resp.sum(axis=0), 1e-9)
         entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
         density = np.stack(
-            [state.model.reference_log_density(problem.z, j) for j in range(problem.n_variables)]
+            [
+                state.model.log_density_under(problem.z, j, state.model.reference[j])
+                for j in range(problem.n_variables)
+            ]
         )
         for a, b in combinations(range(state.n_components), 2):
             if b < problem.n_labelled:
@@ -242,10 +247,10 @@ class Moves:
                             max(counts[k], 2.0)
                         )
                 own = fit_own(
-                    problem, int(j), state.model.parents[j], state.model.networks[j], both,
+                    problem, int(j), state.model.parents[j], state.mechanism(int(j)), both,
                     n_components=self.n_components if alike else 1,
                 )  # fmt: skip
-                alone = state.model.own_log_density(problem.z, int(j), own)
+                alone = state.model.log_density_under(problem.z, int(j), own)
                 kept = (
                     float(both @ alone)
                     + problem.penalties.target_prior
@@ -259,7 +264,7 @@ class Moves:
                 targets = np.where(fixed == FREE, targets, state.targets[a]).astype(np.int8)
             yield change, a, b, targets
 
-    def merge(self, state: State) -> State:
+    def merge(self, state: NetworkState) -> NetworkState:
         """Merge components as long as the evidence rises, or there are too many."""
         while state.n_components > max(self.problem.n_labelled, 1):
             merges = sorted(self._merges(state), key=lambda m: -m[0])
@@ -283,7 +288,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- births
 
-    def flexible_noise(self, state: State) -> list[tuple[Noise, float]]:
+    def flexible_noise(self, state: NetworkState) -> list[tuple[Noise, float]]:
         """For every variable more flexible noise, and what it would gain.
 
         Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
@@ -293,18 +298,18 @@ class Moves:
         found = []
         for j in range(problem.n_variables):
             if self.n_components >= FLEXIBLE:
-                found.append((state.model.noises[j], 0.0))
+                found.append((state.mechanism(j).noise, 0.0))
                 continue
             weights = state.following(j)
-            residual = problem.z[:, j] - state.model.reference_mean(problem.z, j)
-            now = state.model.noises[j]
+            residual = state.residual(problem, j)
+            now = state.mechanism(j).noise
             flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)
             gain = float(weights @ (flexible.log_density(residual) - now.log_density(residual)))
             gain -= 0.5 * (flexible.n_parameters - now.n_parameters) * np.log(max(weights.sum(), 2.0))
             found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
         return found
 
-    def _is_stranger(self, state: State, trial: State) -> bool:
+    def _is_stranger(self, state: NetworkState, trial: NetworkState) -> bool:
         """Whether the trial needs more coincidences than the state before.
 
         Rows on which a network is off come from one corner of the parents' space: as a regime of their own they would
@@ -312,7 +317,7 @@ class Moves:
         """
         return conflicts(self.problem, trial) > conflicts(self.problem, state)
 
-    def bear(self, state: State) -> State:
+    def bear(self, state: NetworkState) -> NetworkState:
         """Split a component where that raises the evidence."""
         noises = self.flexible_noise(state)
         for birth in propose(self.problem, state, noises, spare_effects=self.flexible):

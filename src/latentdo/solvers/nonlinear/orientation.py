@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import State, refine
+from latentdo.solvers.nonlinear.em import NetworkState, refine
 from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.parents import Family, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority
@@ -27,7 +27,7 @@ MAX_EDGES = 6
 class Reversal:
     """A state with one edge turned, and the families of what was its cause and its effect."""
 
-    state: State
+    state: NetworkState
     cause: Family
     effect: Family
 
@@ -49,7 +49,7 @@ def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple
 
 def reverse(
     problem: Problem,
-    state: State,
+    state: NetworkState,
     rough: RoughGraph,
     i: int,
     j: int,

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.relu_network import evaluate, with_input, without_input
+from latentdo.model.mechanisms import NetworkMechanism
+from latentdo.model.mechanisms.network import evaluate, with_input, without_input
 from latentdo.solvers.nonlinear.levenberg import UNITS, descend, fit_network, random_start
-from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism, narrowest
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism, narrowest
 from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
@@ -40,14 +41,14 @@ class Family:
     ----------
     parents : tuple of int
         Ascending.
-    mechanism : Mechanism
+    mechanism : NetworkMechanism
         Over these parents.
     probabilities : dict
         For every predecessor how likely it is a parent, the others being as they were when it was last looked at.
     """
 
     parents: tuple[int, ...]
-    mechanism: Mechanism
+    mechanism: NetworkMechanism
     probabilities: dict[int, float]
 
 
@@ -66,24 +67,24 @@ class _Fits:
         self.prior = problem.penalties.edge_prior[:, j]
         self.floor: float | None = None
 
-    def score(self, inputs: list[int], mechanism: Mechanism) -> float:
+    def score(self, inputs: list[int], mechanism: NetworkMechanism) -> float:
         """Log-likelihood less cost."""
         loglik = self.weights @ mechanism.log_density(self.x(inputs), self.y)
         return float(loglik) - self.cost(mechanism, inputs)
 
-    def hold(self, mechanism: Mechanism, inputs: list[int]) -> None:
+    def hold(self, mechanism: NetworkMechanism, inputs: list[int]) -> None:
         """Compare all parent sets with the same smallest width of noise, that of this mechanism.
 
         Otherwise a parent that explains a few outliers would make an atom narrower, and gain in every row of it.
         """
         self.floor = narrowest(self.mean_square(mechanism, inputs))
 
-    def mean_square(self, mechanism: Mechanism, inputs: list[int]) -> float:
+    def mean_square(self, mechanism: NetworkMechanism, inputs: list[int]) -> float:
         """Mean square of the residuals."""
-        residual = self.y - evaluate(self.x(inputs), mechanism.network)
+        residual = self.y - evaluate(self.x(inputs), mechanism.parameters)
         return float(self.weights @ residual**2) / self.total
 
-    def cost(self, mechanism: Mechanism, inputs: list[int]) -> float:
+    def cost(self, mechanism: NetworkMechanism, inputs: list[int]) -> float:
         """What a mechanism with these inputs costs, in nats."""
         parameters = 0.5 * mechanism.n_parameters * np.log(max(self.total, 2.0))
         return float(parameters - self.prior[inputs].sum())
@@ -91,10 +92,12 @@ class _Fits:
     def x(self, inputs: list[int]) -> Array:
         return np.ascontiguousarray(self.z[:, inputs])
 
-    def fit(self, inputs: list[int], start: Mechanism, iterations: int) -> tuple[Mechanism, float]:
+    def fit(
+        self, inputs: list[int], start: NetworkMechanism, iterations: int
+    ) -> tuple[NetworkMechanism, float]:
         x = self.x(inputs)
         mechanism = fit_mechanism(
-            x, self.y, self.weights, start.network,
+            x, self.y, self.weights, start.parameters,
             n_components=self.n_components, noise=start.noise, iterations=iterations, floor=self.floor,
         )  # fmt: skip
         return mechanism, float(self.weights @ mechanism.log_density(x, self.y))
@@ -106,7 +109,7 @@ class _Fits:
         fits = [descend(x, y, weights, random_start(x, y, weights, rng), 20)[1] for _ in range(3)]
         return float(min(fits) / weights.sum())
 
-    def fresh(self, inputs: list[int], rng: np.random.Generator) -> tuple[Mechanism, float]:
+    def fresh(self, inputs: list[int], rng: np.random.Generator) -> tuple[NetworkMechanism, float]:
         """The best of fits from scratch with different numbers of units, by what is left after its cost."""
         x = self.x(inputs)
         best, best_score = None, -np.inf
@@ -124,7 +127,7 @@ class _Fits:
         assert best is not None
         return best, best_score
 
-    def grow(self, inputs: list[int], mechanism: Mechanism, family: Family) -> Family:
+    def grow(self, inputs: list[int], mechanism: NetworkMechanism, family: Family) -> Family:
         """Take back those of a family's parents that this mechanism can still use, the one that gains most first."""
         value = self.score(inputs, mechanism)
         probabilities = dict(family.probabilities)
@@ -132,8 +135,8 @@ class _Fits:
             trials = []
             for i in sorted(set(family.parents) - set(inputs)):
                 more = sorted([*inputs, i])
-                wider = with_input(mechanism.network, len(inputs), more.index(i))
-                trial, loglik = self.fit(more, Mechanism(wider, mechanism.noise), 15)
+                wider = with_input(mechanism.parameters, len(inputs), more.index(i))
+                trial, loglik = self.fit(more, NetworkMechanism(wider, mechanism.noise), 15)
                 gain = loglik - self.cost(trial, more) - value
                 probabilities[i] = float(expit(gain))
                 trials.append((gain, more, trial))
@@ -147,7 +150,7 @@ def eliminate(
     problem: Problem,
     j: int,
     inputs: list[int],
-    start: Mechanism,
+    start: NetworkMechanism,
     weights: Array,
     *,
     n_components: int,
@@ -161,7 +164,7 @@ def eliminate(
     fits.hold(current, inputs)
     if inputs:
         network, _ = fit_network(fits.x(inputs), fits.y, fits.weights, rng, iterations=40)
-        other, other_value = fits.fit(inputs, Mechanism(network, current.noise), 10)
+        other, other_value = fits.fit(inputs, NetworkMechanism(network, current.noise), 10)
         if other_value > value:
             current, value = other, other_value
     required = problem.constraints.required[:, j]
@@ -172,11 +175,11 @@ def eliminate(
         lifted = False
         for place, i in enumerate(inputs):
             fewer = inputs[:place] + inputs[place + 1 :]
-            smaller = Mechanism(without_input(current.network, len(inputs), place), current.noise)
+            smaller = NetworkMechanism(without_input(current.parameters, len(inputs), place), current.noise)
             cost = fits.cost(current, inputs) - fits.cost(smaller, fewer)
             trial, trial_value = fits.fit(fewer, smaller, iterations)
             if fewer and trial_value > value + 0.5 and lifts < 3 * len(inputs):
-                larger = Mechanism(with_input(trial.network, len(fewer), place), trial.noise)
+                larger = NetworkMechanism(with_input(trial.parameters, len(fewer), place), trial.noise)
                 again, again_value = fits.fit(inputs, larger, iterations)
                 if again_value > value:
                     current, value, lifted = again, again_value, True

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.relu_mixture import Noise
+from latentdo.model.assignment import assign
+from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.levenberg import fit_network
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, Mechanism, fit_mechanism
+from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels
@@ -37,7 +38,7 @@ def find_minority(
     start: Array,
     n_components: int,
     rng: np.random.Generator,
-) -> tuple[Array, Mechanism]:
+) -> tuple[Array, NetworkMechanism]:
     """Posterior of the minority of variable ``j`` in all rows, and the mechanism of the others.
 
     ``start`` is the posterior in some ``rows``, found with rougher means.
@@ -55,7 +56,7 @@ def find_minority(
     share, values = start, y[few]
     if start.sum() < 1.0:  # nobody, as where no regime may target the variable
         return second, fit_mechanism(
-            x, y, np.ones(problem.n_rows), mechanism.network, n_components=n_components
+            x, y, np.ones(problem.n_rows), mechanism.parameters, n_components=n_components
         )
     for _ in range(ROUNDS):
         count = max(share.sum(), 1e-9)
@@ -66,7 +67,7 @@ def find_minority(
         second = _posterior(problem, j, gain + np.log(odds / (1.0 - odds)), gain)
         share, values = second, y
         mechanism = fit_mechanism(
-            x, y, np.clip(1.0 - second, 1e-9, 1.0), mechanism.network,
+            x, y, np.clip(1.0 - second, 1e-9, 1.0), mechanism.parameters,
             n_components=n_components, noise=mechanism.noise,
         )  # fmt: skip
     return second, mechanism
@@ -102,10 +103,7 @@ def first_regimes(problem: Problem, minority: Array) -> tuple[Array, NDArray[np.
         return np.eye(problem.n_labelled)[problem.labels], labelled
     free = patterns(problem, turned)
     odds = np.log(np.maximum(turned, 1e-12)) - np.log(np.maximum(1.0 - turned, 1e-12))
-    joint = odds @ free.T
-    joint -= joint.max(axis=1, keepdims=True)
-    responsibilities = np.exp(joint)
-    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    responsibilities = assign(odds @ free.T, np.full(len(free), 1.0 / len(free))).responsibilities
     if problem.n_labelled == 0:
         return responsibilities, free.astype(np.int8)
     joined = with_labels(problem, responsibilities)

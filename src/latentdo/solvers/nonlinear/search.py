@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
-from latentdo.model.relu_network import with_input
+from latentdo.model.mechanisms import NetworkMechanism
+from latentdo.model.mechanisms.network import with_input
 from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.divisions import divide
-from latentdo.solvers.nonlinear.em import State, Targets, fit_model, refine, settle
+from latentdo.solvers.nonlinear.em import NetworkState, Targets, fit_model, refine, settle
 from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
-from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism, fit_noise
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
@@ -68,14 +69,14 @@ class Search:
         self.journal = journal
         self.rng = rng
         self.flexible = flexible
-        self.best: State | None = None
+        self.best: NetworkState | None = None
         self.families: list[Family] = []
         self.rough: RoughGraph | None = None
         self.comparison: tuple[Mapping[str, Any], ...] = ()
         self.looks = 0
         self.labels = np.zeros(problem.n_rows, dtype=np.int64)
 
-    def note(self, step: str, state: State) -> None:
+    def note(self, step: str, state: NetworkState) -> None:
         """Keep a step in the history, told apart from the same step of an earlier look, with the time that is left."""
         name = f"{step}, look {self.looks}" if self.looks > 1 and step in {"regimes", "moves"} else step
         entries = self.journal.entries
@@ -107,7 +108,7 @@ class Search:
         if problem.n_labelled == 0 and state.n_components > 1:
             self.best = self.doubt(state)
 
-    def finish(self, state: State) -> State:
+    def finish(self, state: NetworkState) -> NetworkState:
         """From predecessors as inputs to parents, and to what good networks make possible."""
         state = self.prune(state)
         self.best = state
@@ -119,7 +120,7 @@ class Search:
         self.best = state
         return state
 
-    def rethink(self, state: State) -> State:
+    def rethink(self, state: NetworkState) -> NetworkState:
         """All over again with better regimes, if they are no longer those that the order was found with."""
         responsibilities, targets = divide(self.problem, state)
         settled = adjusted_rand_score(self.labels, responsibilities.argmax(axis=1)) > SETTLED
@@ -152,8 +153,8 @@ class Search:
         self,
         problem: Problem,
         changes: Changes | None = None,
-        known: State | None = None,
-    ) -> tuple[State, RoughGraph]:
+        known: NetworkState | None = None,
+    ) -> tuple[NetworkState, RoughGraph]:
         """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
 
         With a ``known`` state regimes are not looked for: the problem's labels stand for them.
@@ -196,15 +197,19 @@ class Search:
         return state, rough
 
     def _better_before(
-        self, known: State, inputs: list[list[int]], fresh: Mapping[int, Mechanism], targets: Targets
-    ) -> dict[int, Mechanism]:
+        self,
+        known: NetworkState,
+        inputs: list[list[int]],
+        fresh: Mapping[int, NetworkMechanism],
+        targets: Targets,
+    ) -> dict[int, NetworkMechanism]:
         """Mechanisms of an earlier state that fit better than fresh ones whose inputs include theirs."""
         z, better = self.problem.z, {}
         for j, wanted in enumerate(inputs):
             parents = known.model.parents[j].tolist()
             if not parents or not set(parents) <= set(wanted):
                 continue
-            network = known.model.networks[j]
+            network = known.mechanism(j).parameters
             for i in sorted(set(wanted) - set(parents)):
                 place = int(np.searchsorted(parents, i))
                 network = with_input(network, len(parents), place)
@@ -213,13 +218,13 @@ class Search:
             x, y = np.ascontiguousarray(z[:, wanted]), z[:, j]
             before, now = (
                 fit_mechanism(x, y, weights, start, n_components=self.n_components)
-                for start in (network, fresh[j].network)
+                for start in (network, fresh[j].parameters)
             )
             if weights @ (before.log_density(x, y) - now.log_density(x, y)) > 0.0:
                 better[j] = before
         return better
 
-    def _is_better(self, state: State, before: State, margin: float = 1.0) -> bool:
+    def _is_better(self, state: NetworkState, before: NetworkState, margin: float = 1.0) -> bool:
         """Whether a state needs fewer coincidences than the one before, or no more and has ``margin`` more evidence.
 
         Evidence alone is no judge between orders: where noise is not what the networks assume it may prefer a wrong
@@ -230,14 +235,14 @@ class Search:
         allowed = (2.0 * MISFIT if self.flexible else MISFIT) * self.problem.n_rows
         return bool(gain > margin + allowed * np.sign(now - then))
 
-    def look(self, state: State) -> tuple[State, RoughGraph]:
+    def look(self, state: NetworkState) -> tuple[NetworkState, RoughGraph]:
         """Look for the order with regimes that are known well enough to serve as labels."""
         changes = Changes.between(self.problem.z, state.responsibilities)
         self.labels = state.responsibilities.argmax(axis=1)
         labelled = replace(self.problem, labels=self.labels, known=changes.known(self.problem))
         return self.start(labelled, changes, state)
 
-    def again(self, state: State) -> State:
+    def again(self, state: NetworkState) -> NetworkState:
         """Look once more, and keep the better state."""
         fresh, rough = self.look(state)
         if not self._is_better(fresh, state):
@@ -245,7 +250,7 @@ class Search:
         self.best, self.rough = fresh, rough
         return fresh
 
-    def prune(self, state: State) -> State:
+    def prune(self, state: NetworkState) -> NetworkState:
         """Keep the inputs that are parents, and settle the rows again."""
         problem = self.problem
         inputs = [parents.tolist() for parents in state.model.parents]
@@ -271,7 +276,7 @@ class Search:
             problem, state.responsibilities, state.targets, adjacency, start, n_components=self.n_components
         )
 
-    def improve(self, state: State) -> State:
+    def improve(self, state: NetworkState) -> NetworkState:
         """Regimes again, now that networks fit well; with flexible noise parents too."""
         if not self.flexible:
             return self.moves.improve(state)
@@ -293,7 +298,7 @@ class Search:
         self.families = families
         return state
 
-    def turn(self, state: State) -> State:
+    def turn(self, state: NetworkState) -> NetworkState:
         """Try edges that regimes object to, and those that the rough scores are least sure of, the other way round."""
         assert self.rough is not None
         changes = Changes.between(self.problem.z, state.responsibilities)
@@ -309,7 +314,7 @@ class Search:
                     self.families[i], self.families[j] = turned.cause, turned.effect
         return state
 
-    def doubt(self, state: State) -> State:
+    def doubt(self, state: NetworkState) -> NetworkState:
         """One regime with flexible noise, if hidden interventions do not explain the rows much better."""
         problem = self.problem
         everyone = np.ones((problem.n_rows, 1))
@@ -318,8 +323,8 @@ class Search:
         single = refine(problem, everyone, none, state.adjacency, start, n_components=self.n_components)
         flexible = single.evidence
         for j in range(problem.n_variables):
-            residual = problem.z[:, j] - single.model.reference_mean(problem.z, j)
-            now = single.model.noises[j]
+            residual = single.residual(problem, j)
+            now = single.mechanism(j).noise
             mixed = fit_noise(residual, everyone[:, 0], 3)
             gain = float(mixed.log_density(residual).sum() - now.log_density(residual).sum())
             gain -= 0.5 * (mixed.n_parameters - now.n_parameters) * np.log(problem.n_rows)

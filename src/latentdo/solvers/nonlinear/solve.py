@@ -11,10 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
-from latentdo.model.relu_mixture import ReluMixture
 from latentdo.result import FitResult, Status
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import State, fit_model, refine, settle
+from latentdo.solvers.nonlinear.em import NetworkState, fit_model, refine, settle
 from latentdo.solvers.nonlinear.moves import Moves
 from latentdo.solvers.nonlinear.search import NOISE_COMPONENTS, SEARCH_NOISE, Search
 from latentdo.solvers.search.local_scores import FREE
@@ -65,7 +64,7 @@ def solve(
         return _result(dataset, problem, configuration, density, best, run, status)
 
 
-def _on_all_rows(problem: Problem, state: State, n_components: int) -> State:
+def _on_all_rows(problem: Problem, state: NetworkState, n_components: int) -> NetworkState:
     """Carry a state found on some of the rows to all of them."""
     everywhere = settle(problem, state.model)
     start = state.mechanisms
@@ -96,7 +95,7 @@ def _result(
     problem: Problem,
     configuration: SearchConfiguration,
     density: str,
-    state: State,
+    state: NetworkState,
     run: Search,
     status: Status,
 ) -> FitResult:
@@ -105,7 +104,7 @@ def _result(
     finals = {}
     for name in NOISE_COMPONENTS if density == "auto" else (density,):
         components = NOISE_COMPONENTS[name]
-        candidate: ReluMixture = fit_model(
+        candidate = fit_model(
             problem, responsibilities, targets, state.adjacency, start,
             n_components=components, own_components=components, iterations=1,
         )  # fmt: skip

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
-from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search import grow_shrink
 from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, all_candidates
 from latentdo.solvers.search.moments import Moments
@@ -20,62 +16,22 @@ from latentdo.solvers.search.parameters import (
     screen_parents,
 )
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.state import SearchState
+from latentdo.solvers.search.state import State
 
 BLOCK = 65_536
 """Rows handled at once: memory beyond the responsibilities does not grow with n."""
 
-IMPOSSIBLE = -1e6
-"""Log-density of a row that underflows everywhere: finite, so that fits stay comparable."""
 
-
-@dataclass(frozen=True, eq=False)
-class State(SearchState):
-    """A state of the linear search."""
-
-    model: LinearMixture
-
-
-@njit(cache=True)
-def normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
-    """Turn ``log p(z, k)`` into responsibilities, in place; returns the log-likelihood."""
-    loglik = 0.0
-    for i in range(joint.shape[0]):
-        high = joint[i].max()
-        if not np.isfinite(high):
-            # A row that no component can explain in float64 says nothing about them: keep the weights.
-            joint[i] = weights
-            if labels[i] >= 0:
-                joint[i] = 0.0
-                joint[i, labels[i]] = 1.0
-            loglik += IMPOSSIBLE
-            continue
-        known = joint[i, labels[i]]
-        total = 0.0
-        for k in range(joint.shape[1]):
-            joint[i, k] = np.exp(joint[i, k] - high)
-            total += joint[i, k]
-        for k in range(joint.shape[1]):
-            joint[i, k] /= total
-        if labels[i] < 0:
-            loglik += high + np.log(total)
-        else:
-            loglik += max(known, IMPOSSIBLE)
-            joint[i] = 0.0
-            joint[i, labels[i]] = 1.0
-    return loglik
-
-
-def assign(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
+def assign_rows(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
     """E-step: exact responsibilities of the rows here, and the log-likelihood of those of all ranks."""
     n = problem.n_rows
     responsibilities = np.empty((n, model.topology.n_regimes))
     loglik = 0.0
     for first in range(0, n, BLOCK):
         rows = slice(first, min(first + BLOCK, n))
-        joint = model.log_joint(problem.z[rows])
-        loglik += float(normalise(joint, problem.labels[rows], model.topology.weights))
-        responsibilities[rows] = joint
+        found = model.assign(problem.z[rows], problem.labels[rows])
+        loglik += float(found.log_likelihood.sum())
+        responsibilities[rows] = found.responsibilities
     return responsibilities, float(problem.ranks.sum(loglik))
 
 
@@ -114,7 +70,7 @@ def refine(
         if chosen is None:
             chosen, _ = choose_all_targets(problem, moments, adjacency, target_prior=target_prior)
         model, cost = fit_parameters(problem, moments, adjacency, chosen)
-        responsibilities, loglik = assign(problem, model)
+        responsibilities, loglik = assign_rows(problem, model)
         if step > 0 and loglik - cost - last < tolerance:
             break
         last = loglik - cost

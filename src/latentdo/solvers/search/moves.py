@@ -9,12 +9,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.solvers.search.em import State, refine, relearn
+from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 TINY = 1e-300
 
@@ -102,7 +103,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     """Try several guesses for a few steps, and follow the best of them to the end."""
     model, z = state.model, problem.z[rows]
     weights = np.ascontiguousarray(state.responsibilities[rows, k])
-    bases: list[_Base] = [lambda at: model.reference_log_density(problem.z[at], j)]
+    bases: list[_Base] = [lambda at: model.log_density_under(problem.z[at], j, model.reference[j])]
     if state.targets[k, j]:
         bases.append(lambda at: model.variable_log_density(problem.z[at], j, k))
     now = float(weights @ bases[-1](rows))

@@ -15,10 +15,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latentdo.solvers.search.em import State, refine, relearn
+from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.local_scores import LOG_2PI, regression
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 MAX_NOISE_COMPONENTS = 3
 
@@ -54,7 +55,9 @@ def fit_null(problem: Problem, adjacency: NDArray[np.int8] | None = None) -> Nul
     for j in range(problem.n_variables):
         parents = np.flatnonzero(state.adjacency[:, j])
         rows = np.column_stack([problem.design[:, 0], problem.z[:, parents], problem.z[:, j]])
-        evidence += noise_gain(rows, float(np.sqrt(state.model.variances[j])))
+        form = state.model.reference[j].linear_form
+        assert form is not None
+        evidence += noise_gain(rows, float(np.sqrt(form.variance)))
     return NullModel(state, evidence)
 
 

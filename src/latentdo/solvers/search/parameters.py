@@ -7,8 +7,8 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.fitted import Topology
-from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
+from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import (
     EMPTY,
@@ -147,8 +147,8 @@ def choose_all_targets(
 
 
 @njit(cache=True)
-def _fit_mechanism(moments, regimes, parents, variable, coefficients):  # type: ignore[no-untyped-def]
-    """Regression of ``variable`` on ``parents`` in some regimes together; fills ``coefficients``, returns residuals.
+def _fit_mechanism(moments, regimes, parents, variable):  # type: ignore[no-untyped-def]
+    """Regression of ``variable`` on ``parents`` in some regimes together: coefficients, and the sum of squares left.
 
     Only the entries of the family are added up: whole matrices would cost the square of the number of variables.
     """
@@ -161,14 +161,12 @@ def _fit_mechanism(moments, regimes, parents, variable, coefficients):  # type: 
                 gram[a, b] += moments[k, index[a], index[b]]
     contrast = np.empty(size)
     residual = regression(gram, size, np.zeros((size, size)), contrast)
-    for a in range(size - 1):
-        coefficients[index[a]] = -contrast[a]
-    return residual
+    return -contrast[: size - 1], residual
 
 
 def fit_parameters(
     problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
-) -> tuple[LinearMixture, float]:
+) -> tuple[FittedModel, float]:
     """Maximum-likelihood mechanisms of a graph with given targets, and what the whole structure costs.
 
     The cost is the sum of all rows of the table in :mod:`.penalties`, so that ``log-likelihood - cost`` is the
@@ -177,37 +175,36 @@ def fit_parameters(
     d = problem.n_variables
     counts = moments.counts
     n = float(counts.sum())
-    coefficients, variances = np.zeros((d, d + 1)), np.ones(d)
-    index = np.argwhere(targets).astype(np.int64)
-    own_coefficients, own_variances = np.zeros((len(index), d + 1)), np.ones(len(index))
+    reference, own = [], []
     cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n)
     none = np.zeros(0, dtype=np.int64)
     for j in range(d):
         parents = np.flatnonzero(adjacency[:, j])
         shared = np.flatnonzero(targets[:, j] == 0)
         count = float(counts[shared].sum())
+        coefficients, variance = np.zeros(parents.size + 1), 1.0
         if count > 2.0 * (parents.size + 2):
-            residual = _fit_mechanism(moments.matrices, shared, parents, j, coefficients[j])
-            variances[j] = max(residual / count, VARIANCE_FLOOR)
+            coefficients, residual = _fit_mechanism(moments.matrices, shared, parents, j)
+            variance = max(residual / count, VARIANCE_FLOOR)
             cost += 0.5 * (parents.size + 2) * np.log(count)
         cost -= float(problem.penalties.edge_prior[parents, j].sum())
-    for m, (k, j) in enumerate(index):
+        reference.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
+    for k, j in np.argwhere(targets):
         count, alone = float(counts[k]), np.array([k])
-        residual = _fit_mechanism(moments.matrices, alone, none, j, own_coefficients[m])
+        coefficients, residual = _fit_mechanism(moments.matrices, alone, none, j)
         half_log = 0.5 * np.log(max(count, 2.0))
-        value, n_parameters = gaussian_loglik(residual, count, VARIANCE_FLOOR), 2
+        value = gaussian_loglik(residual, count, VARIANCE_FLOOR)
         parents = np.flatnonzero(adjacency[:, j])
         if problem.imperfect and parents.size and count > 2.0 * (parents.size + 2):
-            trial = np.zeros(d + 1)
-            trial_residual = _fit_mechanism(moments.matrices, alone, parents, j, trial)
+            trial, trial_residual = _fit_mechanism(moments.matrices, alone, parents, j)
             trial_value = gaussian_loglik(trial_residual, count, VARIANCE_FLOOR)
             if trial_value - parents.size * half_log > value:
-                own_coefficients[m], residual, n_parameters = trial, trial_residual, parents.size + 2
-        own_variances[m] = max(residual / max(count, 1e-9), VARIANCE_FLOOR)
-        cost += n_parameters * half_log - problem.penalties.target_prior
+                coefficients, residual = trial, trial_residual
+        variance = max(residual / max(count, 1e-9), VARIANCE_FLOOR)
+        own.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
+        cost += own[-1].n_parameters * half_log - problem.penalties.target_prior
     topology = Topology(adjacency, targets, counts / n)
-    model = LinearMixture(topology, coefficients, variances, index, own_coefficients, own_variances)
-    return model, float(cost)
+    return FittedModel(topology, tuple(reference), own_mechanisms(targets, own)), float(cost)
 
 
 def target_probabilities(

@@ -16,11 +16,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.model.fitted import Topology
-from latentdo.model.linear_mixture import LinearMixture
+from latentdo.model.fitted import FittedModel, Topology
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.search.em import BLOCK, best_graph, family_tables, normalise
+from latentdo.solvers.search.em import BLOCK, best_graph, family_tables
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
@@ -67,7 +66,6 @@ def solve_in_parts(
     began = time.perf_counter()
     ranks = configuration.ranks
     found = ranks.from_first(solve(sample, configuration, progress))
-    assert isinstance(found.model, LinearMixture)
     problem = make_problem(sample, configuration)
     model, adjacency = found.model, found.model.topology.adjacency
     history = list(found.history)
@@ -118,7 +116,7 @@ def solve_in_parts(
 
 
 def one_pass(
-    parts: Sequence[Part], model: LinearMixture, n_jobs: int, ranks: Ranks | None = None
+    parts: Sequence[Part], model: FittedModel, n_jobs: int, ranks: Ranks | None = None
 ) -> tuple[Moments, float]:
     """E-step over all rows, those of other ranks included: the moments of every regime, and the log-likelihood."""
     width, n_regimes = model.topology.n_variables + 1, model.topology.n_regimes
@@ -131,15 +129,15 @@ def one_pass(
     return total, loglik
 
 
-def _part_moments(part: Part, model: LinearMixture) -> tuple[Moments, float]:
+def _part_moments(part: Part, model: FittedModel) -> tuple[Moments, float]:
     z, labels = part()
     width = z.shape[1] + 1
     total, loglik = Moments(np.zeros((model.topology.n_regimes, width, width))), 0.0
     for first in range(0, len(z), BLOCK):
         block = np.ascontiguousarray(z[first : first + BLOCK])
-        joint = model.log_joint(block)
-        loglik += float(normalise(joint, labels[first : first + BLOCK], model.topology.weights))
-        total += Moments.of(np.column_stack([np.ones(len(block)), block]), joint)
+        found = model.assign(block, labels[first : first + BLOCK])
+        loglik += float(found.log_likelihood.sum())
+        total += Moments.of(np.column_stack([np.ones(len(block)), block]), found.responsibilities)
     return total, loglik
 
 
@@ -161,7 +159,7 @@ def _canonical(
 
 def _fit(
     problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
-) -> tuple[LinearMixture, float]:
+) -> tuple[FittedModel, float]:
     fitted, cost = fit_parameters(problem, moments, adjacency, targets)
     weights = moments.counts / moments.counts.sum()
     return replace(fitted, topology=Topology(adjacency, targets, weights)), cost

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.state import SearchState
+from latentdo.solvers.search.state import State
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -24,7 +24,7 @@ class Journal:
         self.entries: list[Mapping[str, Any]] = []
         self._progress = progress
 
-    def note(self, step: str, state: SearchState, left: float | None = None) -> None:
+    def note(self, step: str, state: State, left: float | None = None) -> None:
         """Record where the fit stands after a step, and tell how many seconds are about ``left``."""
         entry = {
             "step": step,

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.model.fitted import Topology
-from latentdo.model.linear_mixture import LinearMixture
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
 from latentdo.solvers.search import moves, starts
 from latentdo.solvers.search.constraints import Constraints, Edge
-from latentdo.solvers.search.em import State, assign, family_tables, refine, relearn
+from latentdo.solvers.search.em import assign_rows, family_tables, refine, relearn
 from latentdo.solvers.search.null import NullModel, fit_null
 from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
 from latentdo.solvers.search.penalties import Penalties
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem, known_targets
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
+from latentdo.solvers.search.state import State
 
 ANNEALING = (-40.0, -20.0, -10.0)
 """Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
@@ -255,7 +255,7 @@ def _begin(problem: Problem, name: str, seed: int) -> State:
 
 def _on_all_rows(problem: Problem, state: State) -> State:
     """Carry a state found on some of the rows to all of them: assign, search the graph once more, settle."""
-    responsibilities, _ = assign(problem, state.model)
+    responsibilities, _ = assign_rows(problem, state.model)
     state = refine(problem, responsibilities, state.adjacency, iterations=5, tolerance=1.0)
     return relearn(problem, state.responsibilities, adjacency=state.adjacency, rounds=2, tolerance=1.0)
 
@@ -284,9 +284,9 @@ def _result(
     # An empty reference must stay free of targets although no row speaks for it.
     fitted, cost = fit_parameters(problem, moments, state.adjacency, targets)
     weights = problem.counts(responsibilities) / dataset.n_rows
-    model: LinearMixture = replace(fitted, topology=Topology(state.adjacency, targets, weights))
+    model = replace(fitted, topology=Topology(state.adjacency, targets, weights))
     # What is reported must follow from the model that is saved, not from the one a step before it.
-    responsibilities, loglik = assign(problem, model)
+    responsibilities, loglik = assign_rows(problem, model)
     tables = family_tables(problem, moments, state.adjacency, targets)
     posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
     return FitResult(

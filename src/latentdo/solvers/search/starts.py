@@ -11,11 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from latentdo.solvers.search.em import State, assign, refine, relearn
+from latentdo.model.assignment import assign
+from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.families import FamilyTables, correlated_candidates
 from latentdo.solvers.search.minority import minority_table, two_mechanisms
 from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 RESIDUAL_ROWS = 2000
 """Rows on which families are scored by minority mixtures; the minorities themselves are then found in all rows."""
@@ -101,10 +103,7 @@ def residual(problem: Problem, seed: int) -> State:
     minority = np.column_stack([_minority(problem, adjacency, j) for j in range(problem.n_variables)])
     found = patterns(problem, minority)
     odds = np.log(np.maximum(minority, 1e-12)) - np.log(np.maximum(1.0 - minority, 1e-12))
-    joint = odds @ found.T
-    joint -= joint.max(axis=1, keepdims=True)
-    responsibilities = np.exp(joint)
-    responsibilities /= responsibilities.sum(axis=1, keepdims=True)
+    responsibilities = assign(odds @ found.T, np.full(len(found), 1.0 / len(found))).responsibilities
     targets = found.astype(np.int8)
     if problem.n_labelled:
         responsibilities = with_labels(problem, responsibilities)
@@ -171,5 +170,5 @@ def from_labels(problem: Problem) -> NDArray[np.float64]:
     known = problem.take(np.flatnonzero(problem.labels >= 0))
     if known.n_rows > 5 * problem.n_variables * problem.n_labelled:
         model = relearn(known, np.eye(problem.n_labelled)[known.labels], rounds=2).model
-        return assign(problem, model)[0]
+        return assign_rows(problem, model)[0]
     return problem.clamp(np.tile(weights, (problem.n_rows, 1)))

@@ -11,7 +11,7 @@ from latentdo.model.fitted import FittedModel
 
 
 @dataclass(frozen=True, eq=False)
-class SearchState:
+class State:
     """A fitted mixture together with the assignment of rows under it; each search names its family of models.
 
     Parameters

@@ -1,6 +1,4 @@
-r"""A small network in closed form.
-
-A linear function plus a few rectified units,
+r"""Networks: a linear function of the parents plus a few rectified units, plus noise.
 
 .. math:: f(x) = c + s^\top x + \sum_h v_h \max(0, a_h + w_h^\top x).
 
@@ -11,11 +9,37 @@ which no amount of first-order training of a large network did in our studies. T
 
 from __future__ import annotations
 
+from typing import ClassVar, Self
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from latentdo.model.mechanisms.base import AdditiveNoise, Array
+from latentdo.model.mechanisms.noise import Noise
+
+
+class NetworkMechanism(AdditiveNoise):
+    """A network of the parents plus noise; ``parameters`` are those of the module's formula."""
+
+    family: ClassVar[str] = "network"
+
+    def mean(self, x: Array) -> Array:
+        """See :class:`AdditiveNoise`."""
+        return np.asarray(evaluate(np.ascontiguousarray(x), self.parameters))
+
+    def with_last_layer(self, coefficients: Array, n_inputs: int, noise: Noise) -> Self:
+        """The same hidden units under another last layer: ``coefficients`` of a one, the inputs and the units."""
+        parameters = self.parameters.copy()
+        parameters[: 1 + n_inputs] = coefficients[: 1 + n_inputs]
+        parameters[1 + n_inputs :: n_inputs + 2] = coefficients[1 + n_inputs :]
+        return type(self)(parameters, noise, n_free=coefficients.size)
+
+    @classmethod
+    def check(cls, parameters: Array, n_parents: int) -> None:
+        """See :class:`AdditiveNoise`."""
+        count, rest = divmod(parameters.size - 1 - n_parents, n_parents + 2)
+        if count < 0 or rest:
+            raise ValueError(f"a network of {parameters.size} parameters does not have {n_parents} inputs")
 
 
 def n_units(parameters: Array, n_inputs: int) -> int:

@@ -1,0 +1,142 @@
+"""What every mechanism offers: the conditional density of a variable given its parents, in one regime."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.mechanisms.noise import Noise
+
+Array = NDArray[np.float64]
+Parents = NDArray[np.int64]
+
+
+class LinearForm(NamedTuple):
+    """A mechanism as an equation: ``[1 + p]`` coefficients, constant first, and the variance of its noise."""
+
+    coefficients: Array
+    variance: float
+
+
+class Mechanism(ABC):
+    """A conditional density ``p(y | x)`` of a variable ``y`` given its parents ``x [n, p]``, in standardised units."""
+
+    family: ClassVar[str]
+    """Name under which the registry knows the class, and files hold its mechanisms."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Free parameters: what the mechanism is charged for."""
+
+    @abstractmethod
+    def log_density(self, x: Array, y: Array) -> Array:
+        """``log p(y | x)`` of every row, ``[n]``."""
+
+    @abstractmethod
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        """One value per row of ``x``, ``[n]``."""
+
+    @property
+    def linear_form(self) -> LinearForm | None:
+        """The equation, of a mechanism that has one."""
+        return None
+
+    @classmethod
+    def log_densities(
+        cls, mechanisms: Sequence[Self], z: Array, variables: Sequence[int], parents: Sequence[Parents]
+    ) -> Array:
+        """Log-densities of several mechanisms of this family at once, ``[m, n]``: a family may have a faster way."""
+        return np.stack(
+            [
+                mechanism.log_density(np.ascontiguousarray(z[:, inputs]), z[:, variable])
+                for mechanism, variable, inputs in zip(mechanisms, variables, parents, strict=True)
+            ]
+        )
+
+    @classmethod
+    @abstractmethod
+    def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
+        """Parameters of several mechanisms as named arrays, for a file."""
+
+    @classmethod
+    @abstractmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
+        """Undo :meth:`pack`, given everybody's parents; what does not fit together is a :class:`ValueError`."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveNoise(Mechanism):
+    """A function of the parents plus independent noise.
+
+    Parameters
+    ----------
+    parameters : ndarray
+        Of the function, flat.
+    noise : Noise
+        Density of the rest.
+    n_free : int, optional
+        How many of the parameters were fitted, if not all.
+    """
+
+    parameters: Array
+    noise: Noise
+    n_free: int | None = None
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters of function and noise."""
+        free = self.parameters.size if self.n_free is None else self.n_free
+        return int(free) + self.noise.n_parameters
+
+    @abstractmethod
+    def mean(self, x: Array) -> Array:
+        """Value of the function, ``[n]``."""
+
+    @classmethod
+    @abstractmethod
+    def check(cls, parameters: Array, n_parents: int) -> None:
+        """Refuse parameters that cannot belong to so many parents: compiled loops trust their sizes."""
+
+    def log_density(self, x: Array, y: Array) -> Array:
+        """See :class:`Mechanism`."""
+        return self.noise.log_density(y - self.mean(x))
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        """See :class:`Mechanism`."""
+        return self.mean(x) + self.noise.draw(len(x), rng)
+
+    @classmethod
+    def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
+        """See :class:`Mechanism`; lists of different lengths are joined, their lengths beside them."""
+        free = [-1 if one.n_free is None else one.n_free for one in mechanisms]
+        return {
+            **_join("parameters", [one.parameters for one in mechanisms]),
+            **_join("noises", [one.noise.to_array() for one in mechanisms]),
+            "n_free": np.array(free, dtype=np.int64),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
+        """See :class:`Mechanism`."""
+        found = []
+        parts = (_split("parameters", arrays), _split("noises", arrays), arrays["n_free"].tolist(), parents)
+        for parameters, noise, free, inputs in zip(*parts, strict=True):
+            cls.check(parameters, inputs.size)
+            found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free)))
+        return found
+
+
+def _join(name: str, parts: list[Array]) -> dict[str, NDArray[Any]]:
+    sizes = np.array([part.size for part in parts], dtype=np.int64)
+    return {name: np.concatenate([*parts, np.empty(0)]), f"{name}_sizes": sizes}
+
+
+def _split(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Array]:
+    ends = np.cumsum(np.array(arrays[f"{name}_sizes"], dtype=np.int64))
+    return list(np.split(np.array(arrays[name], dtype=np.float64), ends))[:-1]

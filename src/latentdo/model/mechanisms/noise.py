@@ -1,0 +1,89 @@
+"""Noise of any shape: what a mechanism leaves over, as a mixture of Gaussians, often of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+_LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Density of what a mechanism leaves over.
+
+    Parameters
+    ----------
+    weights, means, variances : ndarray [c]
+        Of its components.
+    """
+
+    weights: Array
+    means: Array
+    variances: Array
+
+    @classmethod
+    def gaussian(cls, variance: float) -> Self:
+        """One component around zero."""
+        return cls(np.ones(1), np.zeros(1), np.array([variance]))
+
+    @property
+    def n_parameters(self) -> int:
+        """Free parameters beyond the mechanism's own constant."""
+        return 3 * self.weights.size - 2
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether there is one component, around zero."""
+        return self.weights.size == 1 and self.means[0] == 0.0
+
+    @property
+    def variance(self) -> float:
+        """Variance of the whole."""
+        share = self.weights / self.weights.sum()
+        mean = share @ self.means
+        return float(share @ (self.variances + (self.means - mean) ** 2))
+
+    def log_joint(self, residual: Array) -> Array:
+        """``log p(residual, component)``, ``[n, c]``."""
+        centred = residual[:, None] - self.means
+        return np.asarray(
+            np.log(self.weights) - 0.5 * (LOG_2PI + np.log(self.variances) + centred**2 / self.variances)
+        )
+
+    def log_density(self, residual: Array) -> Array:
+        """``log p(residual)``, ``[n]``."""
+        # Component by component: sums over rows of three numbers are slow.
+        return np.asarray(reduce(np.logaddexp, self.log_joint(residual).T))
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """Samples ``[n]``."""
+        if self.weights.size == 1:
+            return np.asarray(self.means[0] + np.sqrt(self.variances[0]) * rng.standard_normal(n))
+        component = rng.choice(self.weights.size, size=n, p=self.weights / self.weights.sum())
+        return np.asarray(self.means[component] + np.sqrt(self.variances[component]) * rng.standard_normal(n))
+
+    def to_array(self) -> Array:
+        """All numbers, ``[3 c]``."""
+        return np.concatenate([self.weights, self.means, self.variances])
+
+    @classmethod
+    def from_array(cls, flat: Array) -> Self:
+        """Undo :meth:`to_array`; what is no density is a :class:`ValueError`."""
+        weights, means, variances = flat.reshape(3, -1)
+        if not (
+            weights.size
+            and (weights > 0.0).all()
+            and np.isfinite(flat).all()
+            and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
+        ):
+            raise ValueError("a variance or a weight of the noise is not such as a fit gives")
+        return cls(weights, means, variances)

@@ -28,7 +28,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.solvers.search.constraints import Constraints, Edge
+from latentdo.graphs.constraints import Constraints, Edge
 
 __all__ = ["read_knowledge"]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.data import Dataset, DataWarning
 from latentdo.persistence import load_arrays
-from latentdo.solvers.search.penalties import Penalties
+from latentdo.model.penalties import Penalties
 from latentdo.solvers.search.solve import SearchConfiguration, solve
 
 FEW = settings(max_examples=4, deadline=None)

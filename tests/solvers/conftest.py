@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from latentdo.scm import simulate
-from latentdo.solvers.search.constraints import Constraints
-from latentdo.solvers.search.penalties import Penalties
+from latentdo.graphs.constraints import Constraints
+from latentdo.model.penalties import Penalties
 from latentdo.solvers.search.problem import Problem
 
 

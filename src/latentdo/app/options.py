@@ -11,7 +11,7 @@ import streamlit as st
 from latentdo import read_knowledge
 from latentdo.app.tables import Table, on_disk
 from latentdo.app.words import plain_text
-from latentdo.solvers.search.constraints import Constraints
+from latentdo.graphs.constraints import Constraints
 
 __all__ = ["Options", "choose_options"]
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.graphs.constraints import Constraints, Edge
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.density import solve as solve_by_density
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
-from latentdo.solvers.search.constraints import Constraints, Edge
 from latentdo.solvers.search.partitions import Part, solve_in_parts
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.arguments import make_request
-from latentdo.solvers.search.penalties import Penalties
+from latentdo.model.penalties import Penalties
 
 if TYPE_CHECKING:
     import optuna as optuna_types

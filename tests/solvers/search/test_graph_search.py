@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.scm import simulate
 from latentdo.solvers.search import families
-from latentdo.solvers.search.constraints import Constraints
+from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.search.em import family_tables, relearn
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.families import FamilyTables, all_candidates, correlated_candidates

@@ -20,7 +20,7 @@ from latentdo.solvers.search.local_scores import (
     regression,
 )
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.model.penalties import VARIANCE_FLOOR
 
 TARGET_PRIOR = -2.0
 

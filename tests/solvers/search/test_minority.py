@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from latentdo.solvers.search.minority import minority_table, two_mechanisms
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
+from latentdo.model.penalties import VARIANCE_FLOOR
 
 NO_BASE = np.empty(0)
 

@@ -16,12 +16,12 @@ from scipy.special import expit
 from latentdo.graphs import reachability
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.network import hidden
-from latentdo.solvers.nonlinear.em import NetworkState
+from latentdo.model.penalties import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.minority import two_mechanisms
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Birth:
 
 
 def propose(
-    problem: Problem, state: NetworkState, noises: list[tuple[Noise, float]], *, spare_effects: bool
+    problem: Problem, state: State, noises: list[tuple[Noise, float]], *, spare_effects: bool
 ) -> Iterator[Birth]:
     """Proposals, the clearest first; ``noises`` is what a birth has to beat in every variable.
 
@@ -91,7 +91,7 @@ def propose(
 
 
 def _returns(
-    problem: Problem, state: NetworkState, noises: list[tuple[Noise, float]]
+    problem: Problem, state: State, noises: list[tuple[Noise, float]]
 ) -> list[tuple[float, int, int, Array]]:
     """Rows of a component that still follow the reference mechanism of one of its targets, the clearest first.
 
@@ -101,7 +101,7 @@ def _returns(
     found = []
     for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
         mine = state.responsibilities[:, k] * (problem.labels < 0)
-        residual = state.residual(problem, int(j))
+        residual = state.residual(problem.z, int(j))
         odds = noises[j][0].log_density(residual) - state.model.variable_log_density(
             problem.z, int(j), int(k)
         )
@@ -118,12 +118,12 @@ def _returns(
 
 
 def _departures(
-    problem: Problem, state: NetworkState, noises: list[tuple[Noise, float]], *, flexible: bool
+    problem: Problem, state: State, noises: list[tuple[Noise, float]], *, flexible: bool
 ) -> list[tuple[float, int, int, NDArray[np.int64], Array]]:
     """Rows of a component that follow a second mechanism in one variable, the clearest case first."""
     rng = np.random.default_rng(0)
     births = []
-    residuals = [state.residual(problem, j) for j in range(problem.n_variables)]
+    residuals = [state.residual(problem.z, j) for j in range(problem.n_variables)]
     for k in range(state.n_components):
         member = np.flatnonzero((state.responsibilities[:, k] > 0.5) & (problem.labels < 0))
         if member.size < 3 * problem.min_rows:
@@ -156,7 +156,7 @@ def _departures(
     return sorted(births, key=lambda birth: -birth[0])
 
 
-def _seen_elsewhere(state: NetworkState, k: int, j: int, residual: Array, noise: Noise) -> Noise:
+def _seen_elsewhere(state: State, k: int, j: int, residual: Array, noise: Noise) -> Noise:
     """Noise of variable ``j`` in the components that share its reference mechanism with ``k``, without ``k``.
 
     Hidden rows of ``k`` have shaped the mechanism's noise as well and would not stand out against it.
@@ -171,7 +171,7 @@ def _seen_elsewhere(state: NetworkState, k: int, j: int, residual: Array, noise:
 
 def _is_misfit(
     problem: Problem,
-    state: NetworkState,
+    state: State,
     j: int,
     rows: NDArray[np.int64],
     leaving: NDArray[np.bool_],
@@ -206,7 +206,7 @@ def _left_over(inputs: Array, y: Array) -> float:
     return float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
 
 
-def is_common(state: NetworkState, k: int, j: int, leaving: Array) -> bool:
+def is_common(state: State, k: int, j: int, leaving: Array) -> bool:
     """Whether rows that leave component ``k``'s mechanism of ``j`` are found in components that share it as well.
 
     Then they are a part of the mechanism that its density does not show, such as an atom, and no intervention.

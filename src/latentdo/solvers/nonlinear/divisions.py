@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from latentdo.solvers.nonlinear.em import NetworkState
 from latentdo.solvers.nonlinear.mechanism import peaks
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ SMALLEST = 0.05
 """Share of a component's rows that a part must have."""
 
 
-def divide(problem: Problem, state: NetworkState) -> tuple[Array, NDArray[np.int8]]:
+def divide(problem: Problem, state: State) -> tuple[Array, NDArray[np.int8]]:
     """Responsibilities and targets of the finest components that the targets' values tell apart clearly."""
     fixed = problem.fixed(state.n_components)
     parts, targets = [], []
@@ -42,9 +42,9 @@ def divide(problem: Problem, state: NetworkState) -> tuple[Array, NDArray[np.int
     return np.column_stack(parts), np.array(targets, dtype=np.int8)
 
 
-def _peaks(problem: Problem, state: NetworkState, k: int, j: int, rows: Array) -> list[Array]:
+def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[Array]:
     """The rows (weighted) by the peaks of ``j``'s own mechanism in component ``k``; all of them if there is one."""
-    residual = state.residual(problem, j, k)
+    residual = state.residual(problem.z, j, k)
     share = softmax(peaks(residual, rows, PEAKS).log_joint(residual), axis=1)
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:

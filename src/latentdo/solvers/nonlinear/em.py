@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.network import hidden
+from latentdo.model.penalties import VARIANCE_FLOOR as OWN_FLOOR
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism, fit_noise
-from latentdo.solvers.search.em import assign_rows
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR as OWN_FLOOR
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -23,49 +23,11 @@ Array = NDArray[np.float64]
 Targets = NDArray[np.int8]
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkState(State):
-    """A state of the nonlinear search."""
-
-    def mechanism(self, j: int) -> NetworkMechanism:
-        """The reference mechanism of a variable."""
-        return cast("NetworkMechanism", self.model.reference[j])
-
-    def residual(self, problem: Problem, j: int, k: int | None = None) -> Array:
-        """What the reference mechanism of ``j``, or that of regime ``k``, leaves over in all rows, ``[n]``."""
-        mechanism = self.model.reference[j] if k is None else self.model.mechanism(j, k)
-        mean = cast("AdditiveNoise", mechanism).mean(self.model.inputs(problem.z, j))
-        return np.asarray(problem.z[:, j] - mean)
-
-    @property
-    def mechanisms(self) -> dict[int, NetworkMechanism]:
-        """All reference mechanisms, for a fit to go on from."""
-        return {j: self.mechanism(j) for j in range(self.adjacency.shape[1])}
-
-    def following(self, j: int) -> Array:
-        """How much of every row follows the reference mechanism of ``j``, ``[n]``."""
-        return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
-
-
-def structure_cost(problem: Problem, model: FittedModel, responsibilities: Array) -> float:
-    """What the structure costs: the table of :mod:`latentdo.solvers.search.penalties` with a network's parameters."""
-    n = problem.n_rows
-    counts = responsibilities.sum(axis=0)
-    cost = 0.5 * (len(counts) - 1) * np.log(n)
-    for j, parents in enumerate(model.parents):
-        shared = max(float(counts @ (1 - model.topology.targets[:, j])), 2.0)
-        cost += 0.5 * model.reference[j].n_parameters * np.log(shared)
-        cost -= problem.penalties.edge_prior[parents, j].sum()
-    for (k, _), own in model.own.items():
-        cost += 0.5 * own.n_parameters * np.log(max(counts[k], 2.0)) - problem.penalties.target_prior
-    return float(cost)
-
-
 def fit_own(
     problem: Problem,
     j: int,
     parents: NDArray[np.int64],
-    reference: NetworkMechanism,
+    reference: AdditiveNoise,
     weights: Array,
     *,
     n_components: int = 1,
@@ -102,7 +64,7 @@ def fit_own(
         if score > best_score:
             best_score = score
             best = (
-                reference.with_last_layer(coefficients, parents.size, noise)
+                cast("NetworkMechanism", reference).with_last_layer(coefficients, parents.size, noise)
                 if design.shape[1] > 1 + parents.size
                 else LinearMechanism(coefficients, noise)
             )
@@ -115,7 +77,7 @@ def fit_model(
     responsibilities: Array,
     targets: Targets,
     adjacency: NDArray[np.int8],
-    start: Mapping[int, NetworkMechanism],
+    start: Mapping[int, AdditiveNoise],
     *,
     n_components: int,
     own_components: int = 1,
@@ -148,40 +110,29 @@ def fit_model(
     return FittedModel(Topology(adjacency, targets, weights), tuple(reference), own)
 
 
-def settle(problem: Problem, model: FittedModel) -> NetworkState:
-    """Assign the rows under a model, and weigh it."""
-    responsibilities, loglik = assign_rows(problem, model)
-    return NetworkState(responsibilities, model, loglik, structure_cost(problem, model, responsibilities))
-
-
 def refine(
     problem: Problem,
     responsibilities: Array,
     targets: Targets,
     adjacency: NDArray[np.int8],
-    start: Mapping[int, NetworkMechanism],
+    start: Mapping[int, AdditiveNoise],
     *,
     n_components: int,
     iterations: int = 10,
     tolerance: float = 1.0,
-) -> NetworkState:
+) -> State:
     """EM with graph and targets fixed; components that lose their rows are dropped."""
-    best: NetworkState | None = None
+    best: State | None = None
     for step in range(iterations):
-        keep = responsibilities.sum(axis=0) >= problem.min_rows
-        keep[: problem.n_labelled] = True
-        if not keep.all() and keep.any():
+        responsibilities, keep = drop_small(problem, responsibilities)
+        if not keep.all():
             targets = targets[keep]
-            kept = responsibilities[:, keep]
-            total = kept.sum(axis=1, keepdims=True)
-            share = kept.sum(axis=0) / kept.sum()
-            responsibilities = np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)
             best = None  # with another number of components costs are not comparable step by step
         model = fit_model(
             problem, responsibilities, targets, adjacency, start,
             n_components=n_components, own_components=n_components,
         )  # fmt: skip
-        state = settle(problem, model)
+        state = weigh(problem, model)
         start = state.mechanisms
         responsibilities = state.responsibilities
         if best is not None and state.evidence < best.evidence + tolerance:

@@ -12,11 +12,12 @@ from latentdo.graphs import reachability
 from latentdo.model.mechanisms import Noise
 from latentdo.solvers.nonlinear.births import propose
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import NetworkState, fit_own, refine
+from latentdo.solvers.nonlinear.em import fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
 TINY = 1e-300
@@ -31,7 +32,7 @@ MAX_TRIES = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
 
 
-def conflicts(problem: Problem, state: NetworkState) -> int:
+def conflicts(problem: Problem, state: State) -> int:
     """Coincidences that a state needs, see :meth:`Changes.conflicts`."""
     changes = Changes.between(problem.z, state.responsibilities)
     return changes.conflicts(state.targets, state.adjacency)
@@ -45,7 +46,7 @@ class Moves:
         self.n_components = n_components
         self.flexible = flexible
 
-    def improve(self, state: NetworkState, *, births: bool = True, rounds: int = 6) -> NetworkState:
+    def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
         """Retarget, merge and (if wanted) give birth, in turns."""
         if births:
             state = self.mend(state)
@@ -61,8 +62,8 @@ class Moves:
         return self.simplify(state) if births else state
 
     def _refine(
-        self, state: NetworkState, responsibilities: Array, targets: NDArray[np.int8], iterations: int
-    ) -> NetworkState:
+        self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
+    ) -> State:
         start = state.mechanisms
         return refine(
             self.problem,
@@ -76,7 +77,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- networks
 
-    def mend(self, state: NetworkState) -> NetworkState:
+    def mend(self, state: State) -> State:
         """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
         problem = self.problem
         mechanisms = state.mechanisms
@@ -112,7 +113,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- targets
 
-    def target_gains(self, state: NetworkState) -> Array:
+    def target_gains(self, state: State) -> Array:
         """What every (component, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``.
 
         It has to beat the reference mechanism with flexible noise.
@@ -122,7 +123,7 @@ class Moves:
         noises = self.flexible_noise(state)
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
-            reference = noises[j][0].log_density(state.residual(problem, j))
+            reference = noises[j][0].log_density(state.residual(problem.z, j))
             parents = state.model.parents[j]
             # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
             doubtful = noises[j][1] > 0.0
@@ -139,7 +140,7 @@ class Moves:
                 )
         return gains + problem.penalties.target_prior
 
-    def retarget(self, state: NetworkState) -> NetworkState:
+    def retarget(self, state: State) -> State:
         """Drop targets that do not pay and add those that would, as long as the evidence rises."""
         fixed = Changes.between(self.problem.z, state.responsibilities).known(self.problem)
         gains = self.target_gains(state)
@@ -172,7 +173,7 @@ class Moves:
                 return trial
         return state
 
-    def simplify(self, state: NetworkState) -> NetworkState:
+    def simplify(self, state: State) -> State:
         """Drop targets of regimes with several, where the reference network can learn to fit the regime's rows.
 
         An intervention takes variables where no other row has been. There the networks of its descendants are off
@@ -211,7 +212,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- merges
 
-    def _merges(self, state: NetworkState) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
+    def _merges(self, state: State) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
         """Pairs with the change of the variational bound if they become one, and the targets it would have."""
         problem, resp = self.problem, state.responsibilities
         n = problem.n_rows
@@ -264,7 +265,7 @@ class Moves:
                 targets = np.where(fixed == FREE, targets, state.targets[a]).astype(np.int8)
             yield change, a, b, targets
 
-    def merge(self, state: NetworkState) -> NetworkState:
+    def merge(self, state: State) -> State:
         """Merge components as long as the evidence rises, or there are too many."""
         while state.n_components > max(self.problem.n_labelled, 1):
             merges = sorted(self._merges(state), key=lambda m: -m[0])
@@ -288,7 +289,7 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- births
 
-    def flexible_noise(self, state: NetworkState) -> list[tuple[Noise, float]]:
+    def flexible_noise(self, state: State) -> list[tuple[Noise, float]]:
         """For every variable more flexible noise, and what it would gain.
 
         Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
@@ -301,7 +302,7 @@ class Moves:
                 found.append((state.mechanism(j).noise, 0.0))
                 continue
             weights = state.following(j)
-            residual = state.residual(problem, j)
+            residual = state.residual(problem.z, j)
             now = state.mechanism(j).noise
             flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)
             gain = float(weights @ (flexible.log_density(residual) - now.log_density(residual)))
@@ -309,7 +310,7 @@ class Moves:
             found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
         return found
 
-    def _is_stranger(self, state: NetworkState, trial: NetworkState) -> bool:
+    def _is_stranger(self, state: State, trial: State) -> bool:
         """Whether the trial needs more coincidences than the state before.
 
         Rows on which a network is off come from one corner of the parents' space: as a regime of their own they would
@@ -317,7 +318,7 @@ class Moves:
         """
         return conflicts(self.problem, trial) > conflicts(self.problem, state)
 
-    def bear(self, state: NetworkState) -> NetworkState:
+    def bear(self, state: State) -> State:
         """Split a component where that raises the evidence."""
         noises = self.flexible_noise(state)
         for birth in propose(self.problem, state, noises, spare_effects=self.flexible):

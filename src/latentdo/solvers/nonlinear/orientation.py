@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
+from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import NetworkState, refine
+from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.parents import Family, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority
-from latentdo.solvers.search.constraints import Constraints
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.families import EXACT_LIMIT
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 MAX_EDGES = 6
 """Edges that are looked at again."""
@@ -27,7 +28,7 @@ MAX_EDGES = 6
 class Reversal:
     """A state with one edge turned, and the families of what was its cause and its effect."""
 
-    state: NetworkState
+    state: State
     cause: Family
     effect: Family
 
@@ -49,7 +50,7 @@ def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple
 
 def reverse(
     problem: Problem,
-    state: NetworkState,
+    state: State,
     rough: RoughGraph,
     i: int,
     j: int,

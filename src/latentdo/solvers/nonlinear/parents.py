@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.mechanisms import NetworkMechanism
+from latentdo.model.mechanisms import AdditiveNoise, NetworkMechanism
 from latentdo.model.mechanisms.network import evaluate, with_input, without_input
 from latentdo.solvers.nonlinear.levenberg import UNITS, descend, fit_network, random_start
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, narrowest
@@ -92,9 +92,7 @@ class _Fits:
     def x(self, inputs: list[int]) -> Array:
         return np.ascontiguousarray(self.z[:, inputs])
 
-    def fit(
-        self, inputs: list[int], start: NetworkMechanism, iterations: int
-    ) -> tuple[NetworkMechanism, float]:
+    def fit(self, inputs: list[int], start: AdditiveNoise, iterations: int) -> tuple[NetworkMechanism, float]:
         x = self.x(inputs)
         mechanism = fit_mechanism(
             x, self.y, self.weights, start.parameters,
@@ -150,7 +148,7 @@ def eliminate(
     problem: Problem,
     j: int,
     inputs: list[int],
-    start: NetworkMechanism,
+    start: AdditiveNoise,
     weights: Array,
     *,
     n_components: int,

@@ -15,16 +15,18 @@ from latentdo.model.mechanisms import NetworkMechanism
 from latentdo.model.mechanisms.network import with_input
 from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.divisions import divide
-from latentdo.solvers.nonlinear.em import NetworkState, Targets, fit_model, refine, settle
+from latentdo.solvers.nonlinear.em import Targets, fit_model, refine
 from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SCEPTICISM, SearchConfiguration
+from latentdo.solvers.search.state import State
 
 SEARCH_NOISE = 1
 """Structure is searched with Gaussian noise whatever the density: mixed noise explains bad fits too well (lab book)."""
@@ -69,14 +71,14 @@ class Search:
         self.journal = journal
         self.rng = rng
         self.flexible = flexible
-        self.best: NetworkState | None = None
+        self.best: State | None = None
         self.families: list[Family] = []
         self.rough: RoughGraph | None = None
         self.comparison: tuple[Mapping[str, Any], ...] = ()
         self.looks = 0
         self.labels = np.zeros(problem.n_rows, dtype=np.int64)
 
-    def note(self, step: str, state: NetworkState) -> None:
+    def note(self, step: str, state: State) -> None:
         """Keep a step in the history, told apart from the same step of an earlier look, with the time that is left."""
         name = f"{step}, look {self.looks}" if self.looks > 1 and step in {"regimes", "moves"} else step
         entries = self.journal.entries
@@ -108,7 +110,7 @@ class Search:
         if problem.n_labelled == 0 and state.n_components > 1:
             self.best = self.doubt(state)
 
-    def finish(self, state: NetworkState) -> NetworkState:
+    def finish(self, state: State) -> State:
         """From predecessors as inputs to parents, and to what good networks make possible."""
         state = self.prune(state)
         self.best = state
@@ -120,7 +122,7 @@ class Search:
         self.best = state
         return state
 
-    def rethink(self, state: NetworkState) -> NetworkState:
+    def rethink(self, state: State) -> State:
         """All over again with better regimes, if they are no longer those that the order was found with."""
         responsibilities, targets = divide(self.problem, state)
         settled = adjusted_rand_score(self.labels, responsibilities.argmax(axis=1)) > SETTLED
@@ -130,7 +132,7 @@ class Search:
         model = fit_model(
             self.problem, responsibilities, targets, state.adjacency, start, n_components=SEARCH_NOISE
         )
-        finer = replace(settle(self.problem, model), responsibilities=responsibilities)
+        finer = replace(weigh(self.problem, model), responsibilities=responsibilities)
         other = Search(
             self.problem, self.configuration, SEARCH_NOISE, self.journal, self.rng, flexible=self.flexible
         )
@@ -153,8 +155,8 @@ class Search:
         self,
         problem: Problem,
         changes: Changes | None = None,
-        known: NetworkState | None = None,
-    ) -> tuple[NetworkState, RoughGraph]:
+        known: State | None = None,
+    ) -> tuple[State, RoughGraph]:
         """An order of the variables, everybody's predecessors as inputs, regimes, and targets.
 
         With a ``known`` state regimes are not looked for: the problem's labels stand for them.
@@ -198,7 +200,7 @@ class Search:
 
     def _better_before(
         self,
-        known: NetworkState,
+        known: State,
         inputs: list[list[int]],
         fresh: Mapping[int, NetworkMechanism],
         targets: Targets,
@@ -224,7 +226,7 @@ class Search:
                 better[j] = before
         return better
 
-    def _is_better(self, state: NetworkState, before: NetworkState, margin: float = 1.0) -> bool:
+    def _is_better(self, state: State, before: State, margin: float = 1.0) -> bool:
         """Whether a state needs fewer coincidences than the one before, or no more and has ``margin`` more evidence.
 
         Evidence alone is no judge between orders: where noise is not what the networks assume it may prefer a wrong
@@ -235,14 +237,14 @@ class Search:
         allowed = (2.0 * MISFIT if self.flexible else MISFIT) * self.problem.n_rows
         return bool(gain > margin + allowed * np.sign(now - then))
 
-    def look(self, state: NetworkState) -> tuple[NetworkState, RoughGraph]:
+    def look(self, state: State) -> tuple[State, RoughGraph]:
         """Look for the order with regimes that are known well enough to serve as labels."""
         changes = Changes.between(self.problem.z, state.responsibilities)
         self.labels = state.responsibilities.argmax(axis=1)
         labelled = replace(self.problem, labels=self.labels, known=changes.known(self.problem))
         return self.start(labelled, changes, state)
 
-    def again(self, state: NetworkState) -> NetworkState:
+    def again(self, state: State) -> State:
         """Look once more, and keep the better state."""
         fresh, rough = self.look(state)
         if not self._is_better(fresh, state):
@@ -250,7 +252,7 @@ class Search:
         self.best, self.rough = fresh, rough
         return fresh
 
-    def prune(self, state: NetworkState) -> NetworkState:
+    def prune(self, state: State) -> State:
         """Keep the inputs that are parents, and settle the rows again."""
         problem = self.problem
         inputs = [parents.tolist() for parents in state.model.parents]
@@ -276,7 +278,7 @@ class Search:
             problem, state.responsibilities, state.targets, adjacency, start, n_components=self.n_components
         )
 
-    def improve(self, state: NetworkState) -> NetworkState:
+    def improve(self, state: State) -> State:
         """Regimes again, now that networks fit well; with flexible noise parents too."""
         if not self.flexible:
             return self.moves.improve(state)
@@ -298,7 +300,7 @@ class Search:
         self.families = families
         return state
 
-    def turn(self, state: NetworkState) -> NetworkState:
+    def turn(self, state: State) -> State:
         """Try edges that regimes object to, and those that the rough scores are least sure of, the other way round."""
         assert self.rough is not None
         changes = Changes.between(self.problem.z, state.responsibilities)
@@ -314,7 +316,7 @@ class Search:
                     self.families[i], self.families[j] = turned.cause, turned.effect
         return state
 
-    def doubt(self, state: NetworkState) -> NetworkState:
+    def doubt(self, state: State) -> State:
         """One regime with flexible noise, if hidden interventions do not explain the rows much better."""
         problem = self.problem
         everyone = np.ones((problem.n_rows, 1))
@@ -323,7 +325,7 @@ class Search:
         single = refine(problem, everyone, none, state.adjacency, start, n_components=self.n_components)
         flexible = single.evidence
         for j in range(problem.n_variables):
-            residual = single.residual(problem, j)
+            residual = single.residual(problem.z, j)
             now = single.mechanism(j).noise
             mixed = fit_noise(residual, everyone[:, 0], 3)
             gain = float(mixed.log_density(residual).sum() - now.log_density(residual).sum())

@@ -13,13 +13,15 @@ from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.result import FitResult, Status
 from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.em import NetworkState, fit_model, refine, settle
+from latentdo.solvers.nonlinear.em import fit_model, refine
 from latentdo.solvers.nonlinear.moves import Moves
 from latentdo.solvers.nonlinear.search import NOISE_COMPONENTS, SEARCH_NOISE, Search
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
+from latentdo.solvers.search.state import State
 
 ANCESTOR_DRAWS = 200
 """Graphs drawn to see who is whose ancestor."""
@@ -60,13 +62,13 @@ def solve(
                 best = _on_all_rows(problem, best, run.n_components)
                 run.journal.note("all rows", best)
             except KeyboardInterrupt:
-                best, status = settle(problem, best.model), "interrupted"
+                best, status = weigh(problem, best.model), "interrupted"
         return _result(dataset, problem, configuration, density, best, run, status)
 
 
-def _on_all_rows(problem: Problem, state: NetworkState, n_components: int) -> NetworkState:
+def _on_all_rows(problem: Problem, state: State, n_components: int) -> State:
     """Carry a state found on some of the rows to all of them."""
-    everywhere = settle(problem, state.model)
+    everywhere = weigh(problem, state.model)
     start = state.mechanisms
     return refine(
         problem, everywhere.responsibilities, state.targets, state.adjacency, start,
@@ -95,7 +97,7 @@ def _result(
     problem: Problem,
     configuration: SearchConfiguration,
     density: str,
-    state: NetworkState,
+    state: State,
     run: Search,
     status: Status,
 ) -> FitResult:
@@ -108,7 +110,7 @@ def _result(
             problem, responsibilities, targets, state.adjacency, start,
             n_components=components, own_components=components, iterations=1,
         )  # fmt: skip
-        finals[name] = settle(problem, candidate)
+        finals[name] = weigh(problem, candidate)
     density = max(finals, key=lambda name: finals[name].evidence)
     final = finals[density]
     model = final.model
@@ -132,7 +134,7 @@ def _result(
         ancestor_probabilities=_ancestor_probabilities(edges, configuration.random_state),
         target_probabilities=target_probabilities,
         evidence=final.evidence,
-        evidence_terms={"log_likelihood": final.loglik, "structure_cost": -final.cost},
+        evidence_terms=final.terms,
         solver="search",
         density=density,
         intervention=configuration.intervention,

@@ -35,19 +35,27 @@ def assign_rows(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float6
     return responsibilities, float(problem.ranks.sum(loglik))
 
 
-def drop_small(problem: Problem, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Drop free components with too few rows; their rows go to the others in proportion."""
+def weigh(problem: Problem, model: FittedModel) -> State:
+    """The evidence of a model, of whatever mechanisms: assign the rows under it, and count what it costs."""
+    responsibilities, loglik = assign_rows(problem, model)
+    return State(responsibilities, model, loglik, problem.penalties.cost(model, problem.n_total))
+
+
+def drop_small(
+    problem: Problem, responsibilities: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Drop free regimes with too few rows; their rows go to the others in proportion. Also says who stays."""
     counts = problem.counts(responsibilities)
     keep = counts >= problem.min_rows
     keep[: problem.n_labelled] = True
     if not keep.any():
         keep[np.argmax(counts)] = True
     if keep.all():
-        return responsibilities
+        return responsibilities, keep
     kept = responsibilities[:, keep]
     total = kept.sum(axis=1, keepdims=True)
     share = counts[keep] / counts[keep].sum()
-    return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share))
+    return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)), keep
 
 
 def refine(
@@ -64,17 +72,17 @@ def refine(
     last = -np.inf
     for step in range(iterations):
         if targets is None:
-            responsibilities = drop_small(problem, responsibilities)
+            responsibilities, _ = drop_small(problem, responsibilities)
         moments = problem.moments(responsibilities)
         chosen = targets
         if chosen is None:
             chosen, _ = choose_all_targets(problem, moments, adjacency, target_prior=target_prior)
-        model, cost = fit_parameters(problem, moments, adjacency, chosen)
-        responsibilities, loglik = assign_rows(problem, model)
-        if step > 0 and loglik - cost - last < tolerance:
+        state = weigh(problem, fit_parameters(problem, moments, adjacency, chosen))
+        responsibilities = state.responsibilities
+        if step > 0 and state.evidence - last < tolerance:
             break
-        last = loglik - cost
-    return State(responsibilities, model, loglik, cost)
+        last = state.evidence
+    return state
 
 
 def family_tables(
@@ -144,7 +152,7 @@ def relearn(
     """Alternate graph search and EM until the evidence stops rising; returns the best state met."""
     best: State | None = None
     for _ in range(rounds):
-        responsibilities = drop_small(problem, responsibilities)
+        responsibilities, _ = drop_small(problem, responsibilities)
         found = search_graph(problem, responsibilities, adjacency, target_prior, thorough=thorough)
         if best is not None and adjacency is not None and np.array_equal(found, adjacency):
             state = refine(problem, responsibilities, found, iterations=50, target_prior=target_prior)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import topological_order
-from latentdo.solvers.search.constraints import Constraints
+from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.orders import best_dag_by_order
 

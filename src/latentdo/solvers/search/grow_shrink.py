@@ -14,10 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.graphs import topological_order
+from latentdo.model.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import family_score
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import target_costs
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
 LIMIT = 50

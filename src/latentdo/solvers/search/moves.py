@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
+from latentdo.model.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import (
     EMPTY,
@@ -21,7 +22,6 @@ from latentdo.solvers.search.local_scores import (
     regression,
 )
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 
 SPARE = 4
@@ -166,17 +166,12 @@ def _fit_mechanism(moments, regimes, parents, variable):  # type: ignore[no-unty
 
 def fit_parameters(
     problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
-) -> tuple[FittedModel, float]:
-    """Maximum-likelihood mechanisms of a graph with given targets, and what the whole structure costs.
-
-    The cost is the sum of all rows of the table in :mod:`.penalties`, so that ``log-likelihood - cost`` is the
-    evidence of the fit.
-    """
+) -> FittedModel:
+    """Maximum-likelihood mechanisms of a graph with given targets."""
     d = problem.n_variables
     counts = moments.counts
     n = float(counts.sum())
     reference, own = [], []
-    cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n)
     none = np.zeros(0, dtype=np.int64)
     for j in range(d):
         parents = np.flatnonzero(adjacency[:, j])
@@ -186,8 +181,6 @@ def fit_parameters(
         if count > 2.0 * (parents.size + 2):
             coefficients, residual = _fit_mechanism(moments.matrices, shared, parents, j)
             variance = max(residual / count, VARIANCE_FLOOR)
-            cost += 0.5 * (parents.size + 2) * np.log(count)
-        cost -= float(problem.penalties.edge_prior[parents, j].sum())
         reference.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
     for k, j in np.argwhere(targets):
         count, alone = float(counts[k]), np.array([k])
@@ -202,9 +195,8 @@ def fit_parameters(
                 coefficients, residual = trial, trial_residual
         variance = max(residual / max(count, 1e-9), VARIANCE_FLOOR)
         own.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
-        cost += own[-1].n_parameters * half_log - problem.penalties.target_prior
     topology = Topology(adjacency, targets, counts / n)
-    return FittedModel(topology, tuple(reference), own_mechanisms(targets, own)), float(cost)
+    return FittedModel(topology, tuple(reference), own_mechanisms(targets, own))
 
 
 def target_probabilities(

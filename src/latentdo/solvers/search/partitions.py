@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.model.fitted import FittedModel, Topology
+from latentdo.model.fitted import FittedModel
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.search.em import BLOCK, best_graph, family_tables
@@ -78,8 +78,9 @@ def solve_in_parts(
         moments, targets = _canonical(problem, moments, targets)
         # The moments that the parameters come from are kept: probabilities must belong to the model that is returned.
         fitted_to = moments
-        model, cost = _fit(problem, fitted_to, adjacency, targets)
+        model = fit_parameters(problem, fitted_to, adjacency, targets)
         moments, loglik = one_pass(parts, model, configuration.n_jobs, ranks)
+        cost = problem.penalties.cost(model, float(fitted_to.counts.sum()))
         entry = {
             "step": f"all rows, pass {number}",
             "evidence": loglik - cost,
@@ -155,11 +156,3 @@ def _canonical(
     reference = moments.matrices[plain].sum(axis=0, keepdims=True)
     zero = np.zeros((1, targets.shape[1]), dtype=np.int8)
     return Moments(np.concatenate([reference, moments.matrices[others]])), np.vstack([zero, targets[others]])
-
-
-def _fit(
-    problem: Problem, moments: Moments, adjacency: NDArray[np.int8], targets: NDArray[np.int8]
-) -> tuple[FittedModel, float]:
-    fitted, cost = fit_parameters(problem, moments, adjacency, targets)
-    weights = moments.counts / moments.counts.sum()
-    return replace(fitted, topology=Topology(adjacency, targets, weights)), cost

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.graphs.constraints import Constraints
+from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
-from latentdo.solvers.search.constraints import Constraints
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.penalties import Penalties
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,8 @@ class Problem:
         Largest number of components.
     min_rows : float
         A component with fewer (soft) rows is dropped.
+    n_total : int
+        Rows of all ranks together; by default those here.
     ranks : Ranks
         Processes that hold further rows of the same table; whatever is summed over rows is summed over them.
     """
@@ -49,7 +51,13 @@ class Problem:
     imperfect: bool
     max_regimes: int
     min_rows: float = 10.0
+    n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)
+
+    def __post_init__(self) -> None:
+        """Without other ranks the rows here are all there are."""
+        if self.ranks.size == 1:
+            object.__setattr__(self, "n_total", self.n_rows)
 
     @property
     def z(self) -> NDArray[np.float64]:
@@ -102,7 +110,8 @@ class Problem:
         """The same problem, of which this rank holds its share of the rows."""
         if ranks.size == 1:
             return self
-        return replace(self.take(np.arange(self.n_rows)[ranks.share(self.n_rows)]), ranks=ranks)
+        mine = self.take(np.arange(self.n_rows)[ranks.share(self.n_rows)])
+        return replace(mine, ranks=ranks, n_total=self.n_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Problem:
         """The same problem on some of the rows."""

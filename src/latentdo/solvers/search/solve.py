@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,15 +12,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.model.fitted import Topology
+from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
 from latentdo.solvers.search import moves, starts
-from latentdo.solvers.search.constraints import Constraints, Edge
-from latentdo.solvers.search.em import assign_rows, family_tables, refine, relearn
+from latentdo.solvers.search.em import assign_rows, family_tables, refine, relearn, weigh
 from latentdo.solvers.search.null import NullModel, fit_null
 from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
-from latentdo.solvers.search.penalties import Penalties
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem, known_targets
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
@@ -282,24 +281,22 @@ def _result(
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     moments = problem.moments(responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.
-    fitted, cost = fit_parameters(problem, moments, state.adjacency, targets)
-    weights = problem.counts(responsibilities) / dataset.n_rows
-    model = replace(fitted, topology=Topology(state.adjacency, targets, weights))
+    model = fit_parameters(problem, moments, state.adjacency, targets)
     # What is reported must follow from the model that is saved, not from the one a step before it.
-    responsibilities, loglik = assign_rows(problem, model)
+    final = weigh(problem, model.with_weights(problem.counts(responsibilities) / dataset.n_rows))
     tables = family_tables(problem, moments, state.adjacency, targets)
     posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
     return FitResult(
-        model=model,
+        model=final.model,
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
-        regime_names=regime_names(dataset, responsibilities.shape[1]),
-        responsibilities=problem.ranks.join(responsibilities),
+        regime_names=regime_names(dataset, final.n_components),
+        responsibilities=problem.ranks.join(final.responsibilities),
         edge_probabilities=posterior.edges,
         ancestor_probabilities=posterior.ancestors,
         target_probabilities=target_probabilities(problem, moments, state.adjacency, targets),
-        evidence=loglik - cost,
-        evidence_terms={"log_likelihood": loglik, "structure_cost": -cost},
+        evidence=final.evidence,
+        evidence_terms=final.terms,
         solver="search",
         density="linear",
         intervention=configuration.intervention,

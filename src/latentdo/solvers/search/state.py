@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
+from latentdo.model.mechanisms import AdditiveNoise
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,11 @@ class State:
         return self.loglik - self.cost
 
     @property
+    def terms(self) -> dict[str, float]:
+        """What the evidence is made of."""
+        return {"log_likelihood": self.loglik, "structure_cost": -self.cost}
+
+    @property
     def adjacency(self) -> NDArray[np.int8]:
         """The graph."""
         return self.model.topology.adjacency
@@ -45,6 +52,24 @@ class State:
     def targets(self) -> NDArray[np.int8]:
         """The targets, ``[K, d]``."""
         return self.model.topology.targets
+
+    @property
+    def mechanisms(self) -> dict[int, AdditiveNoise]:
+        """All reference mechanisms, for a fit to go on from."""
+        return dict(enumerate(cast("tuple[AdditiveNoise, ...]", self.model.reference)))
+
+    def mechanism(self, j: int) -> AdditiveNoise:
+        """The reference mechanism of a variable."""
+        return cast("AdditiveNoise", self.model.reference[j])
+
+    def residual(self, z: NDArray[np.float64], j: int, k: int | None = None) -> NDArray[np.float64]:
+        """What the reference mechanism of ``j``, or that of regime ``k``, leaves over of the rows ``z``, ``[n]``."""
+        mechanism = self.model.reference[j] if k is None else self.model.mechanism(j, k)
+        return np.asarray(z[:, j] - cast("AdditiveNoise", mechanism).mean(self.model.inputs(z, j)))
+
+    def following(self, j: int) -> NDArray[np.float64]:
+        """How much of every row follows the reference mechanism of ``j``, ``[n]``."""
+        return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
 
     @property
     def n_components(self) -> int:

@@ -1,9 +1,9 @@
-r"""What structure costs: every penalty of the search, in one place.
+r"""What structure costs: every penalty of every solver, in one place.
 
 The score of a fit is its log-likelihood less the cost of what was used to reach it:
 
 ==========================  ==============================================================================
-reference mechanism         :math:`\tfrac12 (|pa(j)| + 2) \log N_j`, over the :math:`N_j` rows that share it
+reference mechanism         :math:`\tfrac12 p \log N_j` for its *p* parameters, over the :math:`N_j` rows that share it
 edge :math:`i \to j`        minus its prior log-odds, ``edge_prior[i, j]`` (default :math:`-\tfrac12 \log d`)
 target :math:`(k, j)`       :math:`\tfrac12 p \log N_k` for its *p* own parameters, and minus ``target_prior``
                             (default :math:`-\max(2, \log d)`)
@@ -24,8 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.fitted import FittedModel
+
 VARIANCE_FLOOR = 1e-12
 """Smallest noise variance of a standardised variable; the rounding error of its moments is about 1e-15."""
+
+FEWEST_ROWS = 2.0
+"""Rows that a parameter is charged for at least: the logarithm of fewer would be a reward."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,3 +57,24 @@ class Penalties:
         target = -max(2.0, float(np.log(n_variables))) if target_prior is None else float(target_prior)
         matrix = np.array(np.broadcast_to(np.asarray(edge, dtype=np.float64), (n_variables, n_variables)))
         return cls(matrix, target)
+
+    def cost(self, model: FittedModel, n_rows: float) -> float:
+        """What the structure of a model costs, in nats; with its log-likelihood this makes the evidence.
+
+        Parameters
+        ----------
+        model : FittedModel
+            Its weights say how many of the rows inform which mechanism.
+        n_rows : float
+            Number of rows.
+        """
+        topology = model.topology
+        counts = n_rows * topology.weights
+        cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n_rows)
+        for j, mechanism in enumerate(model.reference):
+            shared = max(float(counts @ (topology.targets[:, j] == 0)), FEWEST_ROWS)
+            cost += 0.5 * mechanism.n_parameters * np.log(shared)
+            cost -= self.edge_prior[model.parents[j], j].sum()
+        for (k, _), mechanism in model.own.items():
+            cost += 0.5 * mechanism.n_parameters * np.log(max(counts[k], FEWEST_ROWS)) - self.target_prior
+        return float(cost)

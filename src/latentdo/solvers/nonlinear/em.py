@@ -15,7 +15,7 @@ from latentdo.model.mechanisms.network import hidden
 from latentdo.model.penalties import VARIANCE_FLOOR as OWN_FLOOR
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism, fit_noise
-from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.em import drop_small, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 

@@ -56,6 +56,16 @@ class Request:
     checkpoint: Path | None
     verbose: bool
 
+    def constraints(self, columns: Sequence[str]) -> Constraints:
+        """What is known of the graph beforehand, checked against the names of the variables."""
+        return Constraints.build(
+            columns,
+            forbidden=self.forbidden,
+            required=self.required,
+            tiers=self.tiers,
+            max_parents=self.max_parents,
+        )
+
     @property
     def chosen_density(self) -> str:
         """The family to fit where it cannot be left open: "auto" then stands for linear mechanisms."""
@@ -73,7 +83,7 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     """Fit with the solver that the request asks for."""
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
-    configuration = _search_configuration(request)
+    configuration = _search_configuration(request, request.constraints(dataset.columns))
     if request.density == "auto":
         return solve_by_density(dataset, configuration, progress)
     if request.chosen_density == "linear":
@@ -93,10 +103,11 @@ def solve_stream(
             f"{' and '.join(blocking)} {need} all rows in memory; stream with density='linear' and "
             "solver='search', or fit a sample of the rows"
         )
-    return solve_in_parts(sample, parts, _search_configuration(request), progress)
+    configuration = _search_configuration(request, request.constraints(sample.columns))
+    return solve_in_parts(sample, parts, configuration, progress)
 
 
-def _search_configuration(request: Request) -> SearchConfiguration:
+def _search_configuration(request: Request, constraints: Constraints) -> SearchConfiguration:
     for name in ("concentration", "learning_rate", "checkpoint"):
         if getattr(request, name) is not None:
             raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
@@ -105,10 +116,7 @@ def _search_configuration(request: Request) -> SearchConfiguration:
         max_regimes=request.max_regimes,
         edge_prior=request.edge_prior,
         target_prior=request.target_prior,
-        forbidden=request.forbidden,
-        required=request.required,
-        tiers=request.tiers,
-        max_parents=request.max_parents,
+        constraints=constraints,
         n_init=request.n_init,
         random_state=request.random_state,
         n_jobs=request.n_jobs,
@@ -124,15 +132,11 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         raise ValueError(
             f"max_parents is not available with solver={request.chosen_solver!r}; use solver='search'"
         )
-    constraints = Constraints.build(
-        dataset.columns, forbidden=request.forbidden, required=request.required, tiers=request.tiers
-    )
     options: dict[str, Any] = {
         "density": request.chosen_density,
         "intervention": "perfect" if request.intervention == "perfect" else "imperfect",
         "max_regimes": request.max_regimes,
-        "forbidden": ~constraints.allowed,
-        "required": constraints.required,
+        "constraints": request.constraints(dataset.columns),
         "random_state": request.random_state,
         "device": request.device,
         "n_jobs": request.n_jobs,

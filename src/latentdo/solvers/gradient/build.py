@@ -14,7 +14,7 @@ from latentdo.model.fitted import Array
 from latentdo.model.mixture import Architecture, LatentMixture, Priors
 from latentdo.model.variants import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
-from latentdo.solvers.gradient.loop import Problem
+from latentdo.solvers.gradient.loop import TrainingRows
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.starts import cluster_rows
 
@@ -38,14 +38,12 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
         amortised=c.estimator == "sampled",
         closed_form=c.closed_form,
     )
-    allowed = None if c.forbidden is None else torch.as_tensor(~np.asarray(c.forbidden, dtype=bool))
-    required = None if c.required is None else torch.as_tensor(np.asarray(c.required, dtype=bool))
     return LatentMixture(
         shape,
         concentration=c.concentration,
         known_targets=torch.as_tensor(supervision.targets, dtype=torch.float32),
-        allowed=allowed,
-        required=required,
+        allowed=None if c.constraints is None else torch.as_tensor(c.constraints.allowed),
+        required=None if c.constraints is None else torch.as_tensor(c.constraints.required),
         edge_logit=c.edge_logit,
         edge_jitter=c.edge_jitter,
         target_logit=c.target_logit,
@@ -80,13 +78,13 @@ def dtype_of(configuration: GradientConfiguration) -> torch.dtype:
     return torch.float64 if moments else torch.float32
 
 
-def build_problem(
+def training_rows(
     z: Array,
     supervision: Supervision,
     configuration: GradientConfiguration,
     rng: np.random.Generator,
     guess: NDArray[np.int64] | None = None,
-) -> Problem:
+) -> TrainingRows:
     """Rows, labels, priors and (for a latent exact fit) a rough clustering to start from."""
     c = configuration
     n = len(z)
@@ -107,7 +105,7 @@ def build_problem(
             guess = cluster_rows(z, supervision.labels, supervision.n_regimes, rng)
         warm = torch.as_tensor(guess, device=c.device)
     x = torch.as_tensor(z, dtype=dtype_of(c), device=c.device)
-    return Problem(x, supervision.label_tensor(c.device), priors, warm)
+    return TrainingRows(x, supervision.label_tensor(c.device), priors, warm)
 
 
 def compile_networks(mixture: LatentMixture) -> bool:
@@ -120,18 +118,6 @@ def compile_networks(mixture: LatentMixture) -> bool:
         return False
     trunk.compile(dynamic=True)
     return True
-
-
-def edge_constraints(
-    n_variables: int, configuration: GradientConfiguration
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Edges that may exist, and edges that must, ``[d, d]`` each; loops may not."""
-    c = configuration
-    allowed = ~np.eye(n_variables, dtype=bool)
-    if c.forbidden is not None:
-        allowed &= ~np.asarray(c.forbidden, dtype=bool)
-    required = np.zeros_like(allowed) if c.required is None else np.asarray(c.required, dtype=bool)
-    return allowed, required
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 
@@ -47,8 +48,8 @@ class GradientConfiguration:
         off as well, so that a target costs ``gamma`` a row, just as an edge costs ``xi`` a row.
     edge_log_odds, target_log_odds : float or ndarray [d, d], float
         The paper's xi and gamma.
-    forbidden, required : ndarray [d, d] of bool, optional
-        Edges that may not or must exist.
+    constraints : Constraints, optional
+        Edges that may and must exist; any, by default.
     concentration : float
         Alpha of the Dirichlet process.
     kappa : float
@@ -126,8 +127,7 @@ class GradientConfiguration:
     per_row_target_entropy: bool = False
     edge_log_odds: float | NDArray[np.float64] = 0.0
     target_log_odds: float = 0.0
-    forbidden: NDArray[np.bool_] | None = None
-    required: NDArray[np.bool_] | None = None
+    constraints: Constraints | None = None
     concentration: float = 9.0
     kappa: float = 0.5
     embedding_size: int = 16
@@ -266,6 +266,8 @@ class GradientConfiguration:
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 values[name] = value.tolist()
+            elif name == "constraints" and value is not None:
+                values[name] = {key: np.asarray(part).tolist() for key, part in value.items()}
             elif isinstance(value, Path) or (isinstance(value, float) and math.isinf(value)):
                 values[name] = str(value)
         values["lagrangian"]["last"] = str(values["lagrangian"]["last"])

@@ -95,6 +95,7 @@ def finish(
     z: Array,
     supervision: Supervision,
     min_share: float,
+    n_labelled: int = 1,
 ) -> Finished:
     """Harden a trained mixture, fit its weights and drop the regimes that no row needs.
 
@@ -110,6 +111,8 @@ def finish(
         What is known of them.
     min_share : float
         Unlabelled regimes with a smaller share of the rows are dropped; the reference never is.
+    n_labelled : int
+        Regimes that carry the user's labels, which stay, rows or not.
     """
     with torch.no_grad():
         start = torch.softmax(mixture.sticks.expected_log_weights().double(), 0).cpu().numpy()
@@ -117,9 +120,7 @@ def finish(
     model = harden(mixture, adjacency, start)
     labels = supervision.labels
     model = fit_weights(model, z, labels)
-    named = np.zeros(model.topology.n_regimes, dtype=bool)
-    named[labels[labels >= 0]] = True
-    named[0] = True
+    named = np.arange(model.topology.n_regimes) < max(n_labelled, 1)
     kept = np.flatnonzero(named | (model.topology.weights >= min_share))
     finished = Finished(model.keep(kept), kept, probabilities[kept])
     return replace(finished, model=fit_weights(finished.model, z, finished.own_labels(labels)))

@@ -32,7 +32,7 @@ MAX_BACK_OFFS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TrainingRows:
     """The rows a run trains on.
 
     Parameters
@@ -61,13 +61,15 @@ class Trainer:
     ----------
     model : LatentMixture
         The model; its weights are overwritten by those of the state.
-    problem : Problem
+    problem : TrainingRows
         Rows and priors.
     configuration : GradientConfiguration
         How to fit.
     """
 
-    def __init__(self, model: LatentMixture, problem: Problem, configuration: GradientConfiguration) -> None:
+    def __init__(
+        self, model: LatentMixture, problem: TrainingRows, configuration: GradientConfiguration
+    ) -> None:
         self.model = model
         self.problem = problem
         self.configuration = configuration

@@ -1,9 +1,10 @@
-"""One run from one seed: split, train, harden, polish, score on held-out rows."""
+"""One run from one seed: split, train, harden, and end where the structural search would."""
 
 from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,30 +16,26 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.graphs import is_dag
+from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array
 from latentdo.model.mixture import LatentMixture
 from latentdo.model.variants import Supervision
 from latentdo.ranks import LostRankError
 from latentdo.solvers.gradient import checkpoint
-from latentdo.solvers.gradient.build import (
-    build,
-    build_problem,
-    compile_networks,
-    dtype_of,
-    start_from,
-)
+from latentdo.solvers.gradient.build import build, compile_networks, dtype_of, start_from, training_rows
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import prune_edges
-from latentdo.solvers.gradient.finish import Finished, finish
-from latentdo.solvers.gradient.loop import Problem, Progress, Trainer
-from latentdo.solvers.gradient.polish import fit_linear, moments_of, polish
+from latentdo.solvers.gradient.finish import finish
+from latentdo.solvers.gradient.loop import Progress, Trainer, TrainingRows
 from latentdo.solvers.gradient.proposal import Proposal
-from latentdo.solvers.gradient.score import penalised_score
 from latentdo.solvers.gradient.state import TrainState
+from latentdo.solvers.search.em import relearn, weigh
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 
 AGREEMENT = 0.5
-"""Two runs whose scores differ by fewer nats have found the same optimum."""
+"""Two runs whose evidence differs by fewer nats have found the same optimum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,37 +44,37 @@ class Restart:
 
     Parameters
     ----------
-    finished : Finished
-        Its fitted model.
+    end : State
+        Its fitted model, with its evidence on all rows.
+    target_probabilities : ndarray [n_regimes, d]
+        What training ended with, of the regimes that were left then.
     state : TrainState
         Where training ended.
     held_out : ndarray [n_held_out]
         Log-density of every held-out row; all restarts hold out the same.
-    score : float
-        Penalised score of all rows.
     reached : bool
         Whether the constraint reached its tolerance.
     interrupted : bool
         Whether the user stopped it.
     """
 
-    finished: Finished
+    end: State
+    target_probabilities: Array
     state: TrainState
     held_out: Array
-    score: float
     reached: bool
     interrupted: bool
 
 
-def choose(restarts: list[Restart], *, by_score: bool) -> Restart:
-    """The best penalised score, or the best held-out log-density.
+def choose(restarts: list[Restart], *, by_evidence: bool) -> Restart:
+    """The best evidence, or the best held-out log-density.
 
     Held-out log-density is too generous for structure: if others come within one standard error of the best, the
     sparsest of them is taken. Where regimes had to be found, and where mechanisms are at their optimum given the
-    structure, the penalised score decides: it charges for every regime, target and edge.
+    structure, the evidence decides: it charges for every regime, target and edge.
     """
-    if by_score:
-        return max(restarts, key=lambda run: run.score)
+    if by_evidence:
+        return max(restarts, key=lambda run: run.end.evidence)
     best = max(restarts, key=lambda run: run.held_out.mean())
 
     def is_near(run: Restart) -> bool:
@@ -85,15 +82,15 @@ def choose(restarts: list[Restart], *, by_score: bool) -> Restart:
         return bool(behind.mean() <= behind.std() / np.sqrt(len(behind)))
 
     def size(run: Restart) -> tuple[int, float]:
-        topology = run.finished.model.topology
+        topology = run.end.model.topology
         return int(topology.adjacency.sum()) + int(topology.targets.sum()), -float(run.held_out.mean())
 
     return min(filter(is_near, restarts), key=size)
 
 
 def agree(restarts: list[Restart]) -> bool:
-    """Whether the last run reached the best score of those before it: then more of them would find the same again."""
-    *others, last = [run.score for run in restarts] or [np.nan]
+    """Whether the last run reached the best evidence of those before it: more would find the same again."""
+    *others, last = [run.end.evidence for run in restarts] or [np.nan]
     return bool(others) and abs(last - max(others)) < AGREEMENT
 
 
@@ -105,6 +102,7 @@ def run_in_worker(*job: Any) -> Restart:
 
 def run_restart(
     dataset: Dataset,
+    problem: Problem,
     supervision: Supervision,
     configuration: GradientConfiguration,
     seed: int,
@@ -115,51 +113,51 @@ def run_restart(
     """The best run from one seed; ``start`` is where it starts, if anything is proposed.
 
     Networks can repair a proposal and can spoil it. So fresh networks are trained on both graphs, each held fixed: the
-    same training for both, unlike the run that found one of them. The penalised score decides.
+    same training for both, unlike the run that found one of them. The evidence decides.
     """
     c = configuration
     train, _ = split(dataset.n_rows, c.train_fraction, c.random_state)
     rng = np.random.default_rng(seed)
     known = supervision.take(train)
     here = None if start is None else start.take(train)
-    problem = build_problem(dataset.z[train], known, c, rng, None if here is None else here.labels)
+    rows = training_rows(dataset.z[train], known, c, rng, None if here is None else here.labels)
     networks = c.estimator == "exact" and not c.closed_form
-    run = partial(_run, dataset, supervision, c, problem, seed, number, start, rng, progress)
+    run = partial(_run, dataset, problem, supervision, c, rows, seed, number, start, progress)
     first = run(here)
     if here is None or not (networks and c.propose):
         return first
     runs = [first]
-    found = _structure(first.finished, supervision.n_regimes)
+    found = _structure(first, supervision.n_regimes)
     for number_of_run, kept in enumerate((here, found)):
         if runs[-1].interrupted or (number_of_run and np.array_equal(kept.adjacency, here.adjacency)):
             break
         runs.append(run(kept, keep=f".{number_of_run}"))
-    return max(runs, key=lambda run: run.score)
+    return max(runs, key=lambda run: run.end.evidence)
 
 
-def _structure(finished: Finished, n_regimes: int) -> Proposal:
+def _structure(run: Restart, n_regimes: int) -> Proposal:
     """Graph and targets of a run, with a row for every regime that it was offered."""
-    topology = finished.model.topology
+    topology = run.end.model.topology
     targets = np.zeros((n_regimes, len(topology.adjacency)), dtype=np.int8)
-    targets[finished.kept] = topology.targets
+    targets[: topology.n_regimes] = topology.targets
     return Proposal(topology.adjacency, targets)
 
 
 def _run(
     dataset: Dataset,
+    problem: Problem,
     supervision: Supervision,
     configuration: GradientConfiguration,
-    problem: Problem,
+    rows: TrainingRows,
     seed: int,
     number: int,
     start: Proposal | None,
-    rng: np.random.Generator,
     progress: Progress | None,
     proposal: Proposal | None,
     *,
     keep: str = "",
 ) -> Restart:
-    """Train in a fork of torch's generator, harden, polish and score.
+    """Train in a fork of torch's generator, harden, climb where mechanisms are linear, and weigh.
 
     With ``keep`` the proposal's graph is held fixed; the value names the run's checkpoint.
     """
@@ -176,7 +174,7 @@ def _run(
             compile_networks(mixture)
         if proposal is not None:
             start_from(mixture, proposal, c.proposal_strength)
-        trainer = Trainer(mixture, problem, c)
+        trainer = Trainer(mixture, rows, c)
         first = trainer.initial_state()
         if keep and proposal is not None:
             kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
@@ -190,16 +188,21 @@ def _run(
             )
         adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
         mixture.cpu().eval()
-        finished = finish(mixture, adjacency, z, known, c.min_share)
-        if c.closed_form and c.prune:
-            finished = _polish(finished, mixture, z, known, proposal, c, rng)
-    if c.prune and c.estimator == "exact" and c.density != "linear":
+        finished = finish(mixture, adjacency, z, known, c.min_share, problem.n_labelled)
+    if c.prune and c.density != "linear":
         own = finished.own_labels(supervision.labels[held])
-        pruned = prune_edges(finished.model, dataset.z[held], own, len(train), c)
-        finished = replace(finished, model=pruned)
-    score = penalised_score(finished.model, dataset.z, finished.own_labels(supervision.labels), c)["total"]
-    held_out = held_out_log_density(finished, dataset.z[held], supervision.labels[held])
-    return Restart(finished, state, held_out, score, reached, interrupted)
+        shares = finished.model.assign(dataset.z[held], own).responsibilities
+        finished = replace(finished, model=prune_edges(problem, finished.model, dataset.z[held], shares))
+    end = weigh(problem, finished.model)
+    if c.closed_form and c.prune:
+        starts = [(end.responsibilities, end.adjacency)]
+        if proposal is not None and start is not None and start.labels is not None:
+            starts.append((problem.clamp(np.eye(len(start.targets))[start.labels]), start.adjacency))
+        end = climb(problem, starts)
+    labels = supervision.labels[held]
+    known_rows = np.where(labels < end.n_components, labels, UNKNOWN)
+    held_out = end.model.assign(dataset.z[held], known_rows).log_likelihood
+    return Restart(end, finished.target_probabilities, state, held_out, reached, interrupted)
 
 
 @torch.no_grad()
@@ -209,49 +212,10 @@ def _is_acyclic(mixture: LatentMixture) -> bool:
     return is_dag(likely.astype(np.int8))
 
 
-def _polish(
-    finished: Finished,
-    mixture: LatentMixture,
-    z: Array,
-    supervision: Supervision,
-    proposal: Proposal | None,
-    configuration: GradientConfiguration,
-    rng: np.random.Generator,
-) -> Finished:
-    """Let the penalised score have the last word on edges and targets, and on whether to leave the proposal at all."""
-    c = configuration
-    perfect = c.intervention == "perfect"
-    d = z.shape[1]
-    starts = [finished]
-    fits = proposal is not None and len(proposal.targets) <= supervision.n_regimes
-    if fits and proposal is not None and proposal.labels is not None:
-        everything = np.arange(len(proposal.targets))
-        shares = np.eye(len(everything))[proposal.labels]
-        model = fit_linear(moments_of(z, shares), proposal.adjacency, proposal.targets, perfect=perfect)
-        starts.append(Finished(model, everything, proposal.targets.astype(np.float64)))
-    ends = []
-    for start in starts:
-        labels = start.own_labels(supervision.labels)
-        model, _ = polish(
-            start.model,
-            z,
-            labels,
-            supervision.targets[start.kept],
-            np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d)),
-            mixture.graph.allowed.numpy(),
-            mixture.graph.required.numpy(),
-            perfect=perfect,
-            rng=rng,
-            n_kicks=None if start is finished else 0,  # the proposal is an optimum of a search already
-        )
-        end = Finished(model, start.kept, np.where(model.topology.targets, 1.0, 0.0))
-        ends.append((penalised_score(model, z, labels, c)["total"], end))
-    return max(ends, key=lambda end: end[0])[1]
-
-
-def held_out_log_density(finished: Finished, z: Array, labels: NDArray[np.int64]) -> Array:
-    """Log-density of every row: with its label where there is one, else with the regimes summed out."""
-    return finished.model.assign(z, finished.own_labels(labels)).log_likelihood
+def climb(problem: Problem, starts: Iterable[tuple[Array, NDArray[np.int8]]]) -> State:
+    """Where structural EM ends from responsibilities and a graph: the best of several such starts."""
+    ends = [relearn(problem, shares, adjacency=graph, thorough=True) for shares, graph in starts]
+    return max(ends, key=lambda state: state.evidence)
 
 
 def split(n: int, fraction: float, random_state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import time
 import warnings as python_warnings
-from collections.abc import Hashable
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
-from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.variants import Supervision
 from latentdo.result import FitResult, Status
-from latentdo.solvers.gradient.build import check_device, edge_constraints
+from latentdo.solvers.gradient.build import check_device
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.edges import edge_probabilities, without_edge
-from latentdo.solvers.gradient.finish import Finished
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
-from latentdo.solvers.gradient.score import penalised_score
-from latentdo.solvers.gradient.settle import settle
-from latentdo.solvers.gradient.starts import search_structure
+from latentdo.solvers.gradient.starts import as_search, search_structure
+from latentdo.solvers.search.em import family_tables, weigh
+from latentdo.solvers.search.posterior import graph_posterior
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.reporting import Journal, regime_names
+from latentdo.solvers.search.solve import make_problem, result_of
+from latentdo.solvers.search.state import State
 
 ROWS_A_REGIME = 10
 """Rows a regime and variable below which the published algorithm is known to return noise."""
@@ -61,10 +63,13 @@ def solve(
     FitResult
         The best restart, see :func:`.restart.choose`.
     """
-    started = time.perf_counter()
+    journal = Journal(None)
     c = configuration
     check_device(c.device)
+    if c.max_regimes == 1:  # every row is observational, whatever its label
+        dataset = replace(dataset, regimes=None, regime_labels=(), targets=None)
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
+    problem = make_problem(dataset, as_search(c))
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
     found = None
@@ -79,61 +84,9 @@ def solve(
         supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
     # the search has made its own starts; more runs from what it found would end where the first does
     n_init = 1 if found is not None else c.n_init
-    seeds = np.random.SeedSequence(c.random_state).generate_state(n_init)
-    jobs = [(dataset, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
-    by_score = hidden or c.closed_form
-    restarts: list[Restart] = []
-    if c.n_jobs == 1 or len(jobs) == 1:
-        quiet = not c.verbose or progress is not None
-        with TerminalProgress(disable=quiet) as show:
-            for job in jobs:
-                restarts.append(run_restart(*job, progress=show if progress is None else progress))
-                if restarts[-1].interrupted or (by_score and agree(restarts)):
-                    break
-    else:
-        runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(*job) for job in jobs)
-        try:
-            for run in runs:
-                if not (
-                    by_score and agree(restarts)
-                ):  # those that a fit in sequence would not have run do not count
-                    restarts.append(run)
-        except KeyboardInterrupt:
-            if not restarts:
-                raise
-            restarts[-1] = replace(restarts[-1], interrupted=True)
-    best = choose(restarts, by_score=by_score)
-    result = _assemble(dataset, supervision, c, best, restarts, warnings)
-    result = replace(result, seconds=time.perf_counter() - started)
-    if result.status == "not converged":
-        python_warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
-    return result
-
-
-def _names(dataset: Dataset, kept: NDArray[np.int64]) -> tuple[Hashable, ...]:
-    """Names of the regimes: the user's labels, then numbered newcomers."""
-    labels = dataset.regime_labels
-    if not labels:
-        return tuple(range(len(kept)))
-    return tuple(labels[k] if k < len(labels) else f"latent-{k}" for k in kept)
-
-
-def _assemble(
-    dataset: Dataset,
-    supervision: Supervision,
-    configuration: GradientConfiguration,
-    best: Restart,
-    restarts: list[Restart],
-    warnings: tuple[str, ...],
-) -> FitResult:
-    """The result of the chosen restart, on all rows."""
-    c = configuration
-    labels = best.finished.own_labels(supervision.labels)
-    model, edges, notes = _show(dataset, supervision, c, best.finished)
-    terms = penalised_score(model, dataset.z, labels, c)
-    targets = best.finished.target_probabilities
-    if model is not best.finished.model:
-        targets = np.where(model.topology.targets == (targets > 0.5), targets, model.topology.targets)
+    by_evidence = hidden or c.closed_form
+    restarts = _restarts(dataset, problem, supervision, c, n_init, start, progress, by_evidence=by_evidence)
+    best = choose(restarts, by_evidence=by_evidence)
     status: Status = "converged"
     message = f"{supervision.variant}: acyclic after {best.state.subproblem + 1} sub-problems"
     if not best.reached:
@@ -144,66 +97,125 @@ def _assemble(
         )
     if any(run.interrupted for run in restarts):
         status, message = "interrupted", "Stopped by the user: this is the best state so far. " + message
-    return FitResult(
-        model=model,
-        columns=dataset.columns,
-        preprocessor=dataset.preprocessor,
-        regime_names=_names(dataset, best.finished.kept),
-        responsibilities=model.assign(dataset.z, labels).responsibilities,
-        edge_probabilities=edges,
-        ancestor_probabilities=reachability(model.topology.adjacency).astype(np.float64),
-        target_probabilities=targets,
-        evidence=terms["total"],
-        evidence_terms=terms | {"held_out": float(best.held_out.mean())},
+    comparison = tuple(
+        {
+            "restart": i,
+            "evidence": run.end.evidence,
+            "held_out": float(run.held_out.mean()),
+            "edges": int(run.end.adjacency.sum()),
+        }
+        for i, run in enumerate(restarts)
+    )
+    notes: tuple[str, ...] = ()
+    if c.closed_form and c.prune:
+        result = result_of(dataset, problem, as_search(c), best.end, journal, status, comparison)
+    else:
+        result, notes = _trained(dataset, problem, c, best, journal, status, comparison)
+    if status == "not converged":
+        python_warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return replace(
+        result,
+        evidence_terms={**result.evidence_terms, "held_out": float(best.held_out.mean())},
         solver="gradient" if c.estimator == "exact" else "paper",
-        density=c.density,
-        intervention=c.intervention,
-        status=status,
         message=message,
         history=best.state.history,
-        comparison=tuple(
-            {
-                "restart": i,
-                "evidence": run.score,
-                "held_out": float(run.held_out.mean()),
-                "edges": int(run.finished.model.topology.adjacency.sum()),
-            }
-            for i, run in enumerate(restarts)
-        ),
         configuration=c.to_dict(),
-        data_hash=dataset.content_hash(),
         warnings=(*warnings, *notes, *best.state.warnings),
     )
 
 
-def _show(
-    dataset: Dataset, supervision: Supervision, configuration: GradientConfiguration, finished: Finished
-) -> tuple[FittedModel, Array, tuple[str, ...]]:
-    """The model to show, edge probabilities that do not contradict its graph, and what to warn of."""
-    c, model = configuration, finished.model
-    labels = finished.own_labels(supervision.labels)
-    d = dataset.n_variables
-    allowed, required = edge_constraints(d, c)
-    if c.closed_form and c.prune:
-        prior = np.broadcast_to(np.asarray(c.edge_log_odds, dtype=np.float64), (d, d))
-        known = supervision.targets[finished.kept]
-        perfect = c.intervention == "perfect"
-        settled, edges = settle(model, dataset.z, labels, known, prior, allowed, required, perfect=perfect)
-        return settled, edges, ()
-    edges = edge_probabilities(model, dataset.z, labels, c)
-    if c.prune and c.density != "linear":
-        while True:
-            doubtful = np.where((model.topology.adjacency == 1) & ~required, edges, np.inf)
-            i, j = (int(at) for at in np.unravel_index(doubtful.argmin(), (d, d)))
-            if doubtful[i, j] >= 0.5:
-                return model, edges, ()
-            model = without_edge(model, i, j)
-            edges = edge_probabilities(model, dataset.z, labels, c)
-    unsupported = int(((model.topology.adjacency == 1) & ~required & (edges < 0.5)).sum())
+def _restarts(
+    dataset: Dataset,
+    problem: Problem,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    n_init: int,
+    start: Proposal | None,
+    progress: Progress | None,
+    *,
+    by_evidence: bool,
+) -> list[Restart]:
+    """Runs from several seeds, as many as it takes for two to agree; in parallel the same ones count as in sequence."""
+    c = configuration
+    seeds = np.random.SeedSequence(c.random_state).generate_state(n_init)
+    jobs = [(dataset, problem, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
+    restarts: list[Restart] = []
+    if c.n_jobs == 1 or len(jobs) == 1:
+        quiet = not c.verbose or progress is not None
+        with TerminalProgress(disable=quiet) as show:
+            for job in jobs:
+                restarts.append(run_restart(*job, progress=show if progress is None else progress))
+                if restarts[-1].interrupted or (by_evidence and agree(restarts)):
+                    break
+        return restarts
+    runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(*job) for job in jobs)
+    try:
+        for run in runs:
+            if not (by_evidence and agree(restarts)):
+                restarts.append(run)
+    except KeyboardInterrupt:
+        if not restarts:
+            raise
+        restarts[-1] = replace(restarts[-1], interrupted=True)
+    return restarts
+
+
+def _trained(
+    dataset: Dataset,
+    problem: Problem,
+    configuration: GradientConfiguration,
+    best: Restart,
+    journal: Journal,
+    status: Status,
+    comparison: tuple[Mapping[str, Any], ...],
+) -> tuple[FitResult, tuple[str, ...]]:
+    """The result of mechanisms as training left them, and what to warn of."""
+    c, end = configuration, best.end
+    if c.density == "linear":
+        moments = problem.moments(end.responsibilities)
+        tables = family_tables(problem, moments, end.adjacency, end.targets)
+        posterior = graph_posterior(tables, end.adjacency, seed=c.random_state)
+        edges, ancestors = posterior.edges, posterior.ancestors
+    else:
+        if c.prune:
+            end = _without_doubtful_edges(problem, end)
+        edges = edge_probabilities(problem, end.model)
+        ancestors = reachability(end.adjacency).astype(np.float64)
+    unsupported = int(((end.adjacency == 1) & ~problem.constraints.required & (edges < 0.5)).sum())
     note = (
         f"{unsupported} edges of the graph are not worth their parameters (edge probability below one half)"
     )
-    return model, edges, (note,) if unsupported else ()
+    result = FitResult(
+        model=end.model,
+        columns=dataset.columns,
+        preprocessor=dataset.preprocessor,
+        regime_names=regime_names(dataset, end.n_components),
+        responsibilities=end.responsibilities,
+        edge_probabilities=edges,
+        ancestor_probabilities=ancestors,
+        target_probabilities=best.target_probabilities,
+        evidence=end.evidence,
+        evidence_terms=end.terms,
+        solver="gradient",
+        density=c.density,
+        intervention=c.intervention,
+        status=status,
+        comparison=comparison,
+        data_hash=dataset.content_hash(),
+        seconds=time.perf_counter() - journal.began,
+    )
+    return result, (note,) if unsupported else ()
+
+
+def _without_doubtful_edges(problem: Problem, state: State) -> State:
+    """Cut the least probable edge as long as it is less probable than not, so that no shown edge contradicts itself."""
+    while True:
+        edges = edge_probabilities(problem, state.model)
+        doubtful = np.where((state.adjacency == 1) & ~problem.constraints.required, edges, np.inf)
+        i, j = (int(at) for at in np.unravel_index(doubtful.argmin(), doubtful.shape))
+        if doubtful[i, j] >= 0.5:
+            return state
+        state = weigh(problem, without_edge(state.model, i, j))
 
 
 def _too_few_rows(

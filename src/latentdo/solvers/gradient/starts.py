@@ -20,33 +20,31 @@ from latentdo.solvers.search.solve import solve as search
 Array = NDArray[np.float64]
 
 
+def as_search(configuration: GradientConfiguration) -> SearchConfiguration:
+    """The same request for the structural search: what it knows, costs and may find."""
+    c = configuration
+    own_prior = isinstance(c.edge_log_odds, np.ndarray) or c.edge_log_odds != 0.0
+    return SearchConfiguration(
+        intervention=c.intervention,
+        max_regimes=c.max_regimes,
+        # weights per row, as the published algorithm has them, mean nothing here
+        edge_prior=c.edge_log_odds if own_prior and not c.per_row_priors else None,
+        target_prior=c.target_log_odds if c.target_log_odds and not c.per_row_priors else None,
+        constraints=c.constraints,
+        random_state=c.random_state,
+        n_jobs=c.n_jobs,
+    )
+
+
 def search_structure(dataset: Dataset, configuration: GradientConfiguration) -> FitResult:
     """Regimes, graph and targets that structural search finds under mechanisms of the same family.
 
     What is known is held fixed. Its penalties, merges and the check against a single regime decide how many regimes
     there are.
     """
-    c = configuration
-    names = dataset.columns
-
-    def pairs(matrix: NDArray[np.bool_] | None) -> list[tuple[str, str]]:
-        if matrix is None:
-            return []
-        return [(names[i], names[j]) for i, j in np.argwhere(matrix) if i != j]
-
-    own_prior = isinstance(c.edge_log_odds, np.ndarray) or c.edge_log_odds != 0.0
-    how = SearchConfiguration(
-        intervention=c.intervention,
-        max_regimes=c.max_regimes,
-        edge_prior=c.edge_log_odds if own_prior else None,
-        forbidden=pairs(c.forbidden),
-        required=pairs(c.required),
-        random_state=c.random_state,
-        n_jobs=c.n_jobs,
-    )
-    if c.density == "linear":
-        return search(dataset, how)
-    return search_nonlinear(dataset, how, c.density)
+    if configuration.density == "linear":
+        return search(dataset, as_search(configuration))
+    return search_nonlinear(dataset, as_search(configuration), configuration.density)
 
 
 def cluster_rows(

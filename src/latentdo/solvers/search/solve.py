@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.graphs.constraints import Constraints
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
@@ -50,8 +50,8 @@ class SearchConfiguration:
         Largest number of regimes, the reference included.
     edge_prior, target_prior
         Prior log-odds, see :mod:`.penalties`; None means the default.
-    forbidden, required, tiers, max_parents
-        Prior knowledge of the graph, see :class:`.Constraints`.
+    constraints
+        Prior knowledge of the graph; None means that there is none.
     n_init : int
         Largest number of starts; fewer if two of them agree.
     search_rows : int
@@ -68,10 +68,7 @@ class SearchConfiguration:
     max_regimes: int = 16
     edge_prior: float | NDArray[np.float64] | None = None
     target_prior: float | None = None
-    forbidden: Sequence[Edge] | None = None
-    required: Sequence[Edge] | None = None
-    tiers: Sequence[Sequence[str]] | None = None
-    max_parents: int | None = None
+    constraints: Constraints | None = None
     n_init: int = 4
     search_rows: int = 20_000
     random_state: int = 0
@@ -92,18 +89,11 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
     # Labels that name no row and come without targets say nothing: the same as no labels at all.
     n_labelled = 0 if dataset.targets is None and (labels < 0).all() else dataset.n_regimes
     known = known_targets(dataset.targets, n_labelled, d, observational=observational)
-    constraints = Constraints.build(
-        dataset.columns,
-        forbidden=configuration.forbidden,
-        required=configuration.required,
-        tiers=configuration.tiers,
-        max_parents=configuration.max_parents,
-    )
     return Problem(
         design=np.column_stack([np.ones(dataset.n_rows), dataset.z]),
         labels=labels,
         known=known,
-        constraints=constraints,
+        constraints=configuration.constraints or Constraints.build(dataset.columns),
         penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
@@ -165,7 +155,7 @@ def solve(
         problem = problem.shared(configuration.ranks)
         best = _on_all_rows(problem, configuration.ranks.from_first(best))
         journal.note("all rows", best)
-    return _result(dataset, problem, configuration, best, journal, status, comparison)
+    return result_of(dataset, problem, configuration, best, journal, status, comparison)
 
 
 def _subsample(problem: Problem, configuration: SearchConfiguration) -> Problem:
@@ -269,7 +259,7 @@ def _comparison(best: State, found: State, null: NullModel | None) -> tuple[Mapp
     )
 
 
-def _result(
+def result_of(
     dataset: Dataset,
     problem: Problem,
     configuration: SearchConfiguration,
@@ -278,6 +268,7 @@ def _result(
     status: Status,
     comparison: tuple[Mapping[str, Any], ...],
 ) -> FitResult:
+    """What a state of linear mechanisms says, with how sure it is."""
     responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
     moments = problem.moments(responsibilities)
     # An empty reference must stay free of targets although no row speaks for it.

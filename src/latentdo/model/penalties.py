@@ -12,9 +12,7 @@ mixture weights             :math:`\tfrac12 (K - 1) \log n`
 
 The first and third rows are the Schwarz approximation with the rows that really inform each parameter. The default
 priors grow with the number of variables as in the extended criterion of Chen and Chen (2008), so that the number of
-false edges and targets does not. Variances
-are floored at :data:`VARIANCE_FLOOR` (of a standardised variable): mixtures and atomic interventions have an unbounded
-likelihood, and float64 moments carry no information below it.
+false edges and targets does not.
 """
 
 from __future__ import annotations
@@ -25,9 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
-
-VARIANCE_FLOOR = 1e-12
-"""Smallest noise variance of a standardised variable; the rounding error of its moments is about 1e-15."""
 
 FEWEST_ROWS = 2.0
 """Rows that a parameter is charged for at least: the logarithm of fewer would be a reward."""

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.model.mechanisms.network import evaluate
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear.lattice import bend
 from latentdo.solvers.nonlinear.levenberg import fit_network
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.solve import solve as search_networks
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem

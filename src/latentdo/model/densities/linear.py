@@ -27,7 +27,7 @@ from latentdo.model.network import BatchedLinear, Trunk
 RIDGE = 1e-10
 """Relative ridge of closed-form regressions: collinear parents share, and nothing else notices."""
 
-VARIANCE_FLOOR = 1e-10
+GRANTED_RESIDUAL = 1e-10
 """A weak prior on variances: this much squared residual is added to every mechanism, whatever its number of rows."""
 
 
@@ -230,7 +230,7 @@ class ClosedFormLinearDensity(LinearDensity):
                 count = moments.counts[1:, None].clamp_min(1e-9)
                 mean = moments.second[1:, 0, 1:] / count
                 square = moments.second[1:].diagonal(dim1=1, dim2=2)[:, 1:] / count - mean.square()
-                variance = square.clamp_min(0.0) + VARIANCE_FLOOR / count
+                variance = square.clamp_min(0.0) + GRANTED_RESIDUAL / count
                 self.intercept[1:], self.log_scale[1:] = mean, (0.5 * variance.log()).clamp(*LOG_SCALE_RANGE)
                 self._fitted_to = moments
             return
@@ -261,7 +261,7 @@ def closed_form(second: Tensor, edges: Tensor, own: Tensor) -> tuple[Tensor, Ten
     solution = torch.linalg.solve(gram + torch.diag_embed(ridge), right)
     quadratic = torch.einsum("ja,jab,jb->j", solution, gram, solution)
     residual = diagonal[m, 1 + own] - 2.0 * (solution * right).sum(1) + quadratic
-    variance = (residual.clamp_min(0.0) + VARIANCE_FLOOR) / diagonal[:, 0].clamp_min(1e-9)
+    variance = (residual.clamp_min(0.0) + GRANTED_RESIDUAL) / diagonal[:, 0].clamp_min(1e-9)
     return solution[:, 1:], solution[:, 0], (0.5 * variance.log()).clamp(*LOG_SCALE_RANGE)
 
 

@@ -16,7 +16,7 @@ from scipy.special import expit
 from latentdo.graphs import reachability
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.network import hidden
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.minority import two_mechanisms

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.network import hidden
-from latentdo.model.penalties import VARIANCE_FLOOR as OWN_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.levenberg import fit_network
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism, fit_noise
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.em import drop_small, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -59,7 +58,6 @@ def fit_own(
         noise = fit_noise(residual, w, n_components) if enough else Noise.gaussian(
             max(float(w @ residual**2) / count, VARIANCE_FLOOR)
         )  # fmt: skip
-        noise = replace(noise, variances=np.maximum(noise.variances, OWN_FLOOR))
         score = float(w @ noise.log_density(residual)) - 0.5 * design.shape[1] * np.log(max(count, 2.0))
         if score > best_score:
             best_score = score

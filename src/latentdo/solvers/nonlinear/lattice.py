@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.graphs import topological_order
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import LOG_2PI, REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem

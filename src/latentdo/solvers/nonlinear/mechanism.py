@@ -9,10 +9,8 @@ from scipy.special import softmax
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.model.mechanisms.base import Array
 from latentdo.model.mechanisms.network import evaluate
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.levenberg import descend
-
-VARIANCE_FLOOR = 1e-14
-"""Smallest noise variance of a standardised variable. Deep graphs of the benchmark do have such small noise."""
 
 NARROWEST = 0.05
 """A component of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""

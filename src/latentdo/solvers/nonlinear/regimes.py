@@ -8,9 +8,10 @@ from scipy.special import expit
 
 from latentdo.model.assignment import assign
 from latentdo.model.mechanisms import NetworkMechanism, Noise
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.levenberg import fit_network
-from latentdo.solvers.nonlinear.mechanism import VARIANCE_FLOOR, fit_mechanism
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels

@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from latentdo.graphs import topological_order
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import family_score
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import target_costs

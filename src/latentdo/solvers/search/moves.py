@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.minority import two_mechanisms
 from latentdo.solvers.search.moments import Moments

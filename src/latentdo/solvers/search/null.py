@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.local_scores import LOG_2PI, regression
 from latentdo.solvers.search.problem import Problem

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import (
     EMPTY,

@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from latentdo.model.assignment import assign
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.families import FamilyTables, correlated_candidates
 from latentdo.solvers.search.minority import minority_table, two_mechanisms

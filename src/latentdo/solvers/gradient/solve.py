@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import warnings as python_warnings
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,11 +22,12 @@ from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.starts import as_search, search_structure
+from latentdo.solvers.search.driver import Conclusion, make_problem, make_result
 from latentdo.solvers.search.em import family_tables, weigh
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.reporting import Journal, regime_names
-from latentdo.solvers.search.solve import make_problem, result_of
+from latentdo.solvers.search.reporting import Journal, canonical
+from latentdo.solvers.search.solve import conclude
 from latentdo.solvers.search.state import State
 
 ROWS_A_REGIME = 10
@@ -108,9 +106,11 @@ def solve(
     )
     notes: tuple[str, ...] = ()
     if c.closed_form and c.prune:
-        result = result_of(dataset, problem, as_search(c), best.end, journal, status, comparison)
+        regimes = canonical(problem, best.end.responsibilities, best.end.targets)
+        conclusion = conclude(problem, as_search(c), best.end.adjacency, *regimes)
     else:
-        result, notes = _trained(dataset, problem, c, best, journal, status, comparison)
+        conclusion, notes = _as_trained(problem, c, best)
+    result = make_result(dataset, problem, as_search(c), conclusion, journal, status, comparison)
     if status == "not converged":
         python_warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return replace(
@@ -160,16 +160,10 @@ def _restarts(
     return restarts
 
 
-def _trained(
-    dataset: Dataset,
-    problem: Problem,
-    configuration: GradientConfiguration,
-    best: Restart,
-    journal: Journal,
-    status: Status,
-    comparison: tuple[Mapping[str, Any], ...],
-) -> tuple[FitResult, tuple[str, ...]]:
-    """The result of mechanisms as training left them, and what to warn of."""
+def _as_trained(
+    problem: Problem, configuration: GradientConfiguration, best: Restart
+) -> tuple[Conclusion, tuple[str, ...]]:
+    """Mechanisms as training left them, how sure their structure is, and what to warn of."""
     c, end = configuration, best.end
     if c.density == "linear":
         moments = problem.moments(end.responsibilities)
@@ -185,26 +179,8 @@ def _trained(
     note = (
         f"{unsupported} edges of the graph are not worth their parameters (edge probability below one half)"
     )
-    result = FitResult(
-        model=end.model,
-        columns=dataset.columns,
-        preprocessor=dataset.preprocessor,
-        regime_names=regime_names(dataset, end.n_components),
-        responsibilities=end.responsibilities,
-        edge_probabilities=edges,
-        ancestor_probabilities=ancestors,
-        target_probabilities=best.target_probabilities,
-        evidence=end.evidence,
-        evidence_terms=end.terms,
-        solver="gradient",
-        density=c.density,
-        intervention=c.intervention,
-        status=status,
-        comparison=comparison,
-        data_hash=dataset.content_hash(),
-        seconds=time.perf_counter() - journal.began,
-    )
-    return result, (note,) if unsupported else ()
+    found = Conclusion(end, c.density, edges, ancestors, best.target_probabilities)
+    return found, (note,) if unsupported else ()
 
 
 def _without_doubtful_edges(problem: Problem, state: State) -> State:

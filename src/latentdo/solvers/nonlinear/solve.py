@@ -1,85 +1,132 @@
-"""Nonlinear structural search from a table to a result."""
+"""Networks: the strategy that the driver follows to find them."""
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
-from latentdo.result import FitResult, Status
+from latentdo.result import FitResult
+from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import fit_model, refine
 from latentdo.solvers.nonlinear.moves import Moves
-from latentdo.solvers.nonlinear.search import NOISE_COMPONENTS, SEARCH_NOISE, Search
+from latentdo.solvers.nonlinear.stages import MIXED_NOISE, SEARCH_NOISE, NetworkRun, NetworkStanding
+from latentdo.solvers.search import driver
+from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
-from latentdo.solvers.search.solve import SearchConfiguration, make_problem
+from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.state import State
 
 ANCESTOR_DRAWS = 200
 """Graphs drawn to see who is whose ancestor."""
 
 SEARCH_ROWS = 12_000
-"""Structure is searched on at most so many rows and refined on all."""
+"""Most rows to search structure on; networks on more take longer and find the same."""
+
+NOISES: Final = {"nonlinear": (SEARCH_NOISE,), "flow": (MIXED_NOISE,), "auto": (SEARCH_NOISE, MIXED_NOISE)}
+"""Gaussians in the noise of the final mechanisms; where there is a choice the evidence decides."""
 
 
 def solve(
     dataset: Dataset, configuration: SearchConfiguration, density: str, progress: Progress | None = None
 ) -> FitResult:
-    """Fit networks by structural search; with density "auto" the evidence decides whether noise is Gaussian.
+    """Fit networks by structural search, see :func:`.driver.search`.
 
-    Known regimes and targets are held fixed, unknown ones are found. An interrupt (Ctrl-C) returns the best state so
-    far with status "interrupted"; before the first state it is passed on.
+    With density "nonlinear" their noise is Gaussian, with "flow" it is mixed; with "auto" the evidence decides.
     """
-    problem = make_problem(dataset, configuration)
-    rng = np.random.default_rng(configuration.random_state)
-    search = problem
-    if problem.n_rows > SEARCH_ROWS:
-        search = problem.take(np.sort(rng.choice(problem.n_rows, SEARCH_ROWS, replace=False)))
-    run = Search(search, configuration, SEARCH_NOISE, Journal(progress), rng, flexible=density != "nonlinear")
-    status: Status = "converged"
-    # Several threads on matrices this small mostly wait for each other.
-    with threadpool_limits(limits=1):
-        try:
-            run.find()
-        except KeyboardInterrupt:
-            if run.best is None:
-                raise
-            status = "interrupted"
-            if not run.families:  # all predecessors are still parents, which constraints may not allow
-                run.best = run.prune(run.best)
-        assert run.best is not None
-        best = run.best
-        if search is not problem:
-            try:
-                best = _on_all_rows(problem, best, run.n_components)
-                run.journal.note("all rows", best)
-            except KeyboardInterrupt:
-                best, status = weigh(problem, best.model), "interrupted"
-        return _result(dataset, problem, configuration, density, best, run, status)
+    return driver.search(dataset, configuration, NetworkStrategy(density), progress)
 
 
-def _on_all_rows(problem: Problem, state: State, n_components: int) -> State:
-    """Carry a state found on some of the rows to all of them."""
-    everywhere = weigh(problem, state.model)
-    start = state.mechanisms
-    return refine(
-        problem, everywhere.responsibilities, state.targets, state.adjacency, start,
-        n_components=n_components, iterations=4,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class NetworkStrategy:
+    """An order of the variables first, then regimes, parents and edges the other way round (:mod:`.stages`)."""
+
+    density: str
+
+    def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:  # noqa: ARG002
+        """See :class:`.driver.Strategy`."""
+        return SEARCH_ROWS
+
+    def _run(self, run: Run) -> NetworkRun:
+        flexible = self.density != "nonlinear"
+        return NetworkRun(run.problem, run.configuration, run.journal, run.rng, flexible=flexible)
+
+    def search(self, run: Run) -> NetworkStanding:
+        """See :class:`.driver.Strategy`."""
+        return stages.search(self._run(run))
+
+    def salvage(self, run: Run) -> NetworkStanding:
+        """See :class:`.driver.Strategy`."""
+        standing: NetworkStanding | None = run.journal.latest
+        if standing is None:
+            raise KeyboardInterrupt
+        if standing.parents:
+            return standing
+        # all predecessors are still parents, which constraints may not allow
+        return stages.drop_inputs(self._run(run), standing)
+
+    def on_all_rows(
+        self,
+        problem: Problem,
+        configuration: SearchConfiguration,  # noqa: ARG002
+        standing: NetworkStanding,
+    ) -> State:
+        """See :class:`.driver.Strategy`."""
+        state = standing.state
+        everywhere = weigh(problem, state.model)
+        return refine(
+            problem, everywhere.responsibilities, state.targets, state.adjacency, state.mechanisms,
+            n_components=standing.n_gaussians, iterations=4,
+        )  # fmt: skip
+
+    def conclude(
+        self,
+        problem: Problem,
+        configuration: SearchConfiguration,
+        standing: NetworkStanding,
+        state: State,
+        regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
+    ) -> Conclusion:
+        """See :class:`.driver.Strategy`."""
+        responsibilities, targets = regimes
+        finals = [
+            weigh(
+                problem,
+                fit_model(
+                    problem, responsibilities, targets, state.adjacency, state.mechanisms,
+                    n_components=count, own_components=count, iterations=1,
+                ),
+            )
+            for count in NOISES[self.density]
+        ]  # fmt: skip
+        final = max(finals, key=lambda one: one.evidence)
+        mixed = NOISES[self.density][finals.index(final)] > SEARCH_NOISE
+        moves = Moves(problem, standing.n_gaussians, flexible=self.density != "nonlinear")
+        probabilities = np.asarray(expit(moves.target_gains(final)))
+        # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
+        probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, 0.5))
+        # What did not move is no target, whatever a misfit of its network would gain.
+        known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
+        probabilities = np.where(known, targets, probabilities)
+        if problem.n_labelled == 0:
+            probabilities[0] = 0.0
+        edges = _edge_probabilities(standing, state.adjacency)
+        ancestors = _ancestor_probabilities(edges, configuration.random_state)
+        return Conclusion(final, "flow" if mixed else "nonlinear", edges, ancestors, probabilities)
 
 
-def _edge_probabilities(run: Search, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
+def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
     """Probability of every edge given the order of the variables; the chosen graph if elimination was not reached."""
     probabilities = adjacency.astype(np.float64)
-    for j, family in enumerate(run.families):
+    for j, family in enumerate(standing.parents):
         for i, probability in family.probabilities.items():
             probabilities[i, j] = probability
     return probabilities
@@ -90,58 +137,3 @@ def _ancestor_probabilities(edges: NDArray[np.float64], seed: int) -> NDArray[np
     rng = np.random.default_rng(seed)
     draws = [reachability((rng.random(edges.shape) < edges).astype(np.int8)) for _ in range(ANCESTOR_DRAWS)]
     return np.asarray(np.mean(draws, axis=0))
-
-
-def _result(
-    dataset: Dataset,
-    problem: Problem,
-    configuration: SearchConfiguration,
-    density: str,
-    state: State,
-    run: Search,
-    status: Status,
-) -> FitResult:
-    responsibilities, targets = canonical(problem, state.responsibilities, state.targets)
-    start = state.mechanisms
-    finals = {}
-    for name in NOISE_COMPONENTS if density == "auto" else (density,):
-        components = NOISE_COMPONENTS[name]
-        candidate = fit_model(
-            problem, responsibilities, targets, state.adjacency, start,
-            n_components=components, own_components=components, iterations=1,
-        )  # fmt: skip
-        finals[name] = weigh(problem, candidate)
-    density = max(finals, key=lambda name: finals[name].evidence)
-    final = finals[density]
-    model = final.model
-    gains = Moves(problem, run.n_components, flexible=run.flexible).target_gains(final)
-    # What did not move is no target, whatever a misfit of its network would gain.
-    known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
-    probabilities = np.asarray(expit(gains))
-    # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
-    probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, 0.5))
-    target_probabilities = np.where(known, targets, probabilities)
-    if problem.n_labelled == 0:
-        target_probabilities[0] = 0.0
-    edges = _edge_probabilities(run, state.adjacency)
-    return FitResult(
-        model=model,
-        columns=dataset.columns,
-        preprocessor=dataset.preprocessor,
-        regime_names=regime_names(dataset, responsibilities.shape[1]),
-        responsibilities=final.responsibilities,
-        edge_probabilities=edges,
-        ancestor_probabilities=_ancestor_probabilities(edges, configuration.random_state),
-        target_probabilities=target_probabilities,
-        evidence=final.evidence,
-        evidence_terms=final.terms,
-        solver="search",
-        density=density,
-        intervention=configuration.intervention,
-        status=status,
-        message="" if status == "converged" else "this is the best state so far",
-        history=tuple(run.journal.entries),
-        comparison=run.comparison,
-        data_hash=dataset.content_hash(),
-        seconds=time.perf_counter() - run.journal.began,
-    )

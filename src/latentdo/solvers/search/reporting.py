@@ -17,12 +17,17 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 
 class Journal:
-    """Keeps the history of a fit, and tells whoever listens."""
+    """Keeps the history of a fit and what an interrupted one would return, and tells whoever listens."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.began = time.perf_counter()
         self.entries: list[Mapping[str, Any]] = []
+        self.latest: Any = None
         self._progress = progress
+
+    def keep(self, standing: Any) -> None:
+        """Remember what to go on from if the search is interrupted from here on."""
+        self.latest = standing
 
     def note(self, step: str, state: State, left: float | None = None) -> None:
         """Record where the fit stands after a step, and tell how many seconds are about ``left``."""

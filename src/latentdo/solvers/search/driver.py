@@ -1,0 +1,249 @@
+"""One driver for every search: rows to search on, stages one after another, all rows, and the result.
+
+What the stages are is up to the family of mechanisms (:class:`Strategy`): linear ones start from clusterings and let
+regimes grow, networks need an order of the variables first. All of them pass a standing on and return a better one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from latentdo.data import Dataset
+from latentdo.graphs.constraints import Constraints
+from latentdo.model.penalties import Penalties
+from latentdo.ranks import Ranks
+from latentdo.result import FitResult, Status
+from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.problem import Problem, known_targets
+from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
+from latentdo.solvers.search.state import State
+
+MAX_VARIABLES = 2000
+"""Beyond this the moments of 16 regimes fill gigabytes, and one graph search takes hours."""
+
+
+@dataclass(frozen=True)
+class SearchConfiguration:
+    """What the user may set about a search; the defaults are those of the estimator.
+
+    Parameters
+    ----------
+    intervention : {"auto", "perfect", "imperfect"}
+        Whether intervened mechanisms may use their parents; "auto" lets the score decide for every target.
+    max_regimes : int
+        Largest number of regimes, the reference included.
+    edge_prior, target_prior
+        Prior log-odds, see :mod:`latentdo.model.penalties`; None means the default.
+    constraints
+        Prior knowledge of the graph; None means that there is none.
+    n_init : int
+        Largest number of starts; fewer if two of them agree.
+    search_rows : int, optional
+        Structure is searched on at most this many rows (drawn at random) and refined on all; None leaves it to the
+        family of mechanisms.
+    random_state : int
+        Seed of everything random.
+    n_jobs : int
+        Starts run in parallel on so many processes.
+    ranks : Ranks
+        Processes that run this same search. What all rows are needed for is shared among them.
+    """
+
+    intervention: Literal["auto", "perfect", "imperfect"] = "auto"
+    max_regimes: int = 16
+    edge_prior: float | NDArray[np.float64] | None = None
+    target_prior: float | None = None
+    constraints: Constraints | None = None
+    n_init: int = 4
+    search_rows: int | None = None
+    random_state: int = 0
+    n_jobs: int = 1
+    ranks: Ranks = Ranks()  # noqa: RUF009  (frozen)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What all stages of one search share.
+
+    Parameters
+    ----------
+    problem : Problem
+        The rows to search on, and what is known.
+    configuration : SearchConfiguration
+        How to search.
+    journal : Journal
+        Where steps are noted, with the standing that an interrupted search returns.
+    rng : Generator
+        Source of everything random.
+    """
+
+    problem: Problem
+    configuration: SearchConfiguration
+    journal: Journal
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where a search stands: the best state so far, and the models it was compared with."""
+
+    state: State
+    comparison: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Conclusion:
+    """A final state with its regimes in the order that users see, and how sure it is.
+
+    Parameters
+    ----------
+    state : State
+        What is reported follows from the model in it, which is the one that is saved.
+    density : str
+        Name of the family of mechanisms that was chosen.
+    edges, ancestors : ndarray [d, d]
+        Probabilities of edges and of causal paths.
+    targets : ndarray [K, d]
+        Probabilities of targets.
+    """
+
+    state: State
+    density: str
+    edges: NDArray[np.float64]
+    ancestors: NDArray[np.float64]
+    targets: NDArray[np.float64]
+
+
+StandingT = TypeVar("StandingT", bound=Standing)
+
+
+class Strategy(Protocol[StandingT]):
+    """How mechanisms of one family are searched."""
+
+    def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
+        """Most rows to search structure on."""
+        ...
+
+    def search(self, run: Run) -> StandingT:
+        """From nothing to the best standing; it notes its steps in the journal."""
+        ...
+
+    def salvage(self, run: Run) -> StandingT:
+        """What an interrupted search has; raises KeyboardInterrupt again if that is nothing."""
+        ...
+
+    def on_all_rows(self, problem: Problem, configuration: SearchConfiguration, standing: StandingT) -> State:
+        """Carry a state found on some of the rows to all of them."""
+        ...
+
+    def conclude(
+        self,
+        problem: Problem,
+        configuration: SearchConfiguration,
+        standing: StandingT,
+        state: State,
+        regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
+    ) -> Conclusion:
+        """The last fit of a state, given its responsibilities and targets in the order that users see."""
+        ...
+
+
+def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:
+    """Collect what is fixed during the search."""
+    d = dataset.n_variables
+    if d > MAX_VARIABLES:
+        raise ValueError(
+            f"there are {d} variables, and the search takes at most {MAX_VARIABLES}: choose the ones of interest, for "
+            "example those that vary most (read_table has columns= and drop=)"
+        )
+    labels = np.full(dataset.n_rows, -1) if dataset.regimes is None else np.array(dataset.regimes)
+    observational = bool((labels == 0).any())
+    # Labels that name no row and come without targets say nothing: the same as no labels at all.
+    n_labelled = 0 if dataset.targets is None and (labels < 0).all() else dataset.n_regimes
+    return Problem(
+        design=np.column_stack([np.ones(dataset.n_rows), dataset.z]),
+        labels=labels,
+        known=known_targets(dataset.targets, n_labelled, d, observational=observational),
+        constraints=configuration.constraints or Constraints.build(dataset.columns),
+        penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
+        imperfect=configuration.intervention != "perfect",
+        max_regimes=max(configuration.max_regimes, dataset.n_regimes),
+    )
+
+
+def search(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    strategy: Strategy[StandingT],
+    progress: Progress | None = None,
+) -> FitResult:
+    """Search graph, regimes, targets and mechanisms.
+
+    Known regimes and targets are held fixed, unknown ones are found; see :class:`Problem`. An interrupt (Ctrl-C)
+    during the search returns the best state so far with status "interrupted".
+    """
+    problem = make_problem(dataset, configuration)
+    rng = np.random.default_rng(configuration.random_state)
+    limit = configuration.search_rows or strategy.search_rows(problem, configuration)
+    some = problem
+    if problem.n_rows > limit:
+        some = problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
+    run = Run(some, configuration, Journal(progress), rng)
+    status: Status = "converged"
+    try:
+        # Several threads on matrices this small mostly wait for each other.
+        with threadpool_limits(limits=1):
+            standing = strategy.search(run)
+    except KeyboardInterrupt:
+        standing, status = strategy.salvage(run), "interrupted"
+    state = standing.state
+    if some is not problem:
+        problem = problem.shared(configuration.ranks)
+        try:
+            state = strategy.on_all_rows(problem, configuration, standing)
+        except KeyboardInterrupt:
+            state, status = weigh(problem, state.model), "interrupted"
+        run.journal.note("all rows", state)
+    regimes = canonical(problem, state.responsibilities, state.targets)
+    found = strategy.conclude(problem, configuration, standing, state, regimes)
+    return make_result(dataset, problem, configuration, found, run.journal, status, standing.comparison)
+
+
+def make_result(
+    dataset: Dataset,
+    problem: Problem,
+    configuration: SearchConfiguration,
+    found: Conclusion,
+    journal: Journal,
+    status: Status,
+    comparison: Sequence[Mapping[str, Any]],
+) -> FitResult:
+    """What users get, whoever found it."""
+    return FitResult(
+        model=found.state.model,
+        columns=dataset.columns,
+        preprocessor=dataset.preprocessor,
+        regime_names=regime_names(dataset, found.state.n_components),
+        responsibilities=problem.ranks.join(found.state.responsibilities),
+        edge_probabilities=found.edges,
+        ancestor_probabilities=found.ancestors,
+        target_probabilities=found.targets,
+        evidence=found.state.evidence,
+        evidence_terms=found.state.terms,
+        solver="search",
+        density=found.density,
+        intervention=configuration.intervention,
+        status=status,
+        message="" if status == "converged" else "this is the best state so far",
+        history=tuple(journal.entries),
+        comparison=tuple(comparison),
+        data_hash=dataset.content_hash(),
+        seconds=time.perf_counter() - journal.began,
+    )

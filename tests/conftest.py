@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 from hypothesis import settings
 
-from latentdo.model import LinearMixture, Topology
+from latentdo.model import FittedModel, Topology
+from latentdo.model.fitted import own_mechanisms
+from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.result import FitResult
 from latentdo.scm import simulate
 from latentdo.transforms import Preprocessor
@@ -30,9 +32,8 @@ class Case:
 def _regression(z, rows, variable, parents):
     design = np.column_stack([np.ones(rows.sum()), z[rows][:, parents]])
     solution, *_ = np.linalg.lstsq(design, z[rows, variable], rcond=None)
-    coefficients = np.zeros(z.shape[1] + 1)
-    coefficients[[0, *(1 + p for p in parents)]] = solution
-    return coefficients, float(np.var(z[rows, variable] - design @ solution)) + 1e-6
+    variance = float(np.var(z[rows, variable] - design @ solution)) + 1e-6
+    return LinearMechanism(solution, Noise.gaussian(variance))
 
 
 def build_result(
@@ -59,20 +60,13 @@ def build_result(
     z = preprocessor.forward(x)
     adjacency = data.adjacency.to_numpy().astype(np.int8)
     targets = data.targets.to_numpy().astype(np.int8)
-    reference = [
+    reference = tuple(
         _regression(z, targets[data.regimes, j] == 0, j, np.flatnonzero(adjacency[:, j]))
         for j in range(len(names))
-    ]
-    index = np.argwhere(targets).astype(np.int64)
-    own = [_regression(z, data.regimes == k, j, []) for k, j in index]
-    model = LinearMixture(
-        Topology(adjacency, targets, data.regime_weights),
-        np.array([c for c, _ in reference]),
-        np.array([v for _, v in reference]),
-        index.reshape(-1, 2),
-        np.array([c for c, _ in own]).reshape(-1, len(names) + 1),
-        np.array([v for _, v in own]),
     )
+    own = [_regression(z, data.regimes == k, j, []) for k, j in np.argwhere(targets)]
+    topology = Topology(adjacency, targets, data.regime_weights)
+    model = FittedModel(topology, reference, own_mechanisms(targets, own))
     rng = np.random.default_rng(seed)
     edge = np.where(
         adjacency, rng.uniform(0.7, 1.0, adjacency.shape), rng.uniform(0, 0.2, adjacency.shape) ** 3
@@ -121,6 +115,22 @@ def make_result() -> Callable[..., Case]:
 @pytest.fixture(scope="session")
 def case() -> Case:
     return build_result()
+
+
+def linear_equations(model, regime):
+    """Slopes ``[d, d]`` (row: effect), constants and variances of a regime whose mechanisms are all equations."""
+    d = model.topology.n_variables
+    slopes, constants, variances = np.zeros((d, d)), np.zeros(d), np.zeros(d)
+    for j, parents in enumerate(model.parents):
+        coefficients, variances[j] = model.mechanism(j, regime).linear_form
+        constants[j] = coefficients[0]
+        slopes[j, parents[: coefficients.size - 1]] = coefficients[1:]
+    return slopes, constants, variances
+
+
+@pytest.fixture(scope="session")
+def equations():
+    return linear_equations
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp, softmax
@@ -32,6 +32,7 @@ def _joint(density, weights):
         return density + np.log(weights)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(problems())
 def test_responsibilities_are_a_softmax_and_the_likelihood_a_logsumexp(problem):
     density, weights, _ = problem
@@ -43,6 +44,7 @@ def test_responsibilities_are_a_softmax_and_the_likelihood_a_logsumexp(problem):
     assert (found.responsibilities[:, weights == 0.0] == 0.0).all()
 
 
+@settings(deadline=None)  # the first call compiles
 @given(problems())
 def test_labels_are_certain_and_the_others_do_not_notice(problem):
     density, weights, labels = problem
@@ -57,6 +59,7 @@ def test_labels_are_certain_and_the_others_do_not_notice(problem):
     np.testing.assert_array_equal(found.log_likelihood[rest], free.log_likelihood[rest])
 
 
+@settings(deadline=None)  # the first call compiles
 @given(problems(), NUMBERS)
 def test_a_constant_per_row_moves_the_likelihood_alone(problem, constant):
     density, weights, labels = problem
@@ -65,6 +68,7 @@ def test_a_constant_per_row_moves_the_likelihood_alone(problem, constant):
     np.testing.assert_allclose(moved.log_likelihood, found.log_likelihood + constant, rtol=1e-9, atol=1e-6)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(problems(st.sampled_from([-np.inf, np.nan, -1e300, -1.0, 0.0])))
 def test_rows_far_out_stay_harmless(problem):
     """Whatever overflows, rows sum to one and likelihoods are numbers."""
@@ -78,6 +82,7 @@ def test_rows_far_out_stay_harmless(problem):
     assert (found.log_likelihood[known] >= IMPOSSIBLE).all()
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.integers(1, 5), st.sampled_from([-np.inf, np.nan]))
 def test_a_row_that_nothing_explains_says_nothing(k, value):
     weights = np.arange(1.0, k + 1)

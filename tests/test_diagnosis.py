@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from latentdo import LatentInterventionDAG, simulate
-from latentdo.model.fitted import FittedModel
+from latentdo.model.mechanisms import Mechanism
 from latentdo.outputs import json_text, write_outputs
 from latentdo.report import render_report
 
@@ -91,7 +91,7 @@ def test_confusion_is_that_of_the_exact_bayes_rule(gap):
     (low, sd_low), (high, sd_high) = (
         (coefficients[0], variance**0.5)
         for coefficients, variance in (
-            model.mechanism(c, est.regime_names_.index(k)) for k in ("low", "high")
+            model.mechanism(c, est.regime_names_.index(k)).linear_form for k in ("low", "high")
         )
     )
     at = np.linspace(low - 6 * sd_low, high + 6 * sd_high, 20_001)
@@ -144,31 +144,39 @@ def test_the_same_seed_gives_the_same_whatever_the_jobs(fitted, clear):
     assert fitted.diagnose(1, random_state=5).to_dict() != fitted.diagnose(1, random_state=0).to_dict()
 
 
-class _Delegate(FittedModel):
+class _Delegate(Mechanism):
     """A family that offers the interface and nothing else."""
 
     family: ClassVar[str] = "delegate"
+    n_parameters = 2
 
-    def __init__(self, model):
-        self.model, self.topology = model, model.topology
+    def __init__(self, mechanism):
+        self.mechanism = mechanism
 
-    def variable_log_density(self, z, variable, regime):
-        return self.model.variable_log_density(z, variable, regime)
+    def log_density(self, x, y):
+        return self.mechanism.log_density(x, y)
 
-    def draw_variable(self, z, variable, regime, rng):
-        return self.model.draw_variable(z, variable, regime, rng)
+    def draw(self, x, rng):
+        return self.mechanism.draw(x, rng)
 
-    def to_arrays(self):
+    @classmethod
+    def pack(cls, mechanisms):
         return {}
 
     @classmethod
-    def from_arrays(cls, arrays):
+    def unpack(cls, arrays, parents):
         raise NotImplementedError
 
 
 def test_any_family_of_densities_will_do(data, clear):
     est = LatentInterventionDAG(max_regimes=6, n_init=2).fit(data.X)
-    est._adopt(replace(est.result_, model=_Delegate(est.result_.model)))
+    model = est.result_.model
+    unknown = replace(
+        model,
+        reference=tuple(_Delegate(one) for one in model.reference),
+        own={key: _Delegate(one) for key, one in model.own.items()},
+    )
+    est._adopt(replace(est.result_, model=unknown))
     assert est.diagnose(random_state=0).to_dict() == clear.to_dict()
 
 

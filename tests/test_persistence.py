@@ -221,11 +221,21 @@ def _cycle(a):
         _cycle,
         lambda a: a["model.targets"].__setitem__((0, 0), 1),
         lambda a: a["model.weights"].__imul__(2),
-        lambda a: a["model.variances"].__imul__(-1),
-        lambda a: a.update({"model.coefficients": np.zeros((2, 2))}),
+        lambda a: a["model.linear.noises"].__imul__(-1),
+        lambda a: a.update({"model.linear.parameters": np.zeros((2, 2))}),
+        lambda a: a.update({"model.linear.parameters": a["model.linear.parameters"][:-1]}),
+        lambda a: a["model.linear.parameters"].__setitem__(0, np.inf),
+        lambda a: a["model.linear.parameters_sizes"].__setitem__(0, 2**62),
+        lambda a: a["model.linear.parameters_sizes"].__setitem__(0, -1),
+        lambda a: a["model.linear.index"].__setitem__((0, 1), 99),
+        lambda a: a["model.linear.index"].__setitem__(0, a["model.linear.index"][1]),
+        lambda a: a["model.linear.index"].__setitem__(0, -1),
+        lambda a: a.update({"model.os.system": np.zeros(1)}),
+        lambda a: a.update({"model.linear.extra": np.zeros(1)}),
         lambda a: a.update({"model.extra": np.zeros(1)}),
         lambda a: a.update({"surprise": np.zeros(1)}),
-        lambda a: a.pop("model.variances"),
+        lambda a: a.pop("model.linear.noises"),
+        lambda a: a.pop("model.linear.index"),
         lambda a: a.pop("responsibilities"),
         lambda a: a.update(responsibilities=np.full((3, 6), np.nan)),
         lambda a: a.update(responsibilities=np.zeros((3, 2))),
@@ -246,7 +256,7 @@ def test_hostile_arrays_with_a_valid_checksum(saved, tamper):
 
 def test_a_wrong_checksum_is_damage(saved):
     state, arrays = parts(saved)
-    arrays["model.variances"] *= 1.0001
+    arrays["model.linear.noises"] *= 1.0001
     forge(saved, state, arrays, honest_checksum=False)
     with pytest.raises(ResultFileError, match="checksum"):
         load_result(saved)

@@ -1,12 +1,12 @@
 """What the report says of each variable's mechanism."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from latentdo.model import FittedModel
+from latentdo.model.mechanisms import LinearMechanism, Mechanism, Noise
 from latentdo.report.content import regimes
 from latentdo.report.mechanisms import mechanisms
 
@@ -42,28 +42,37 @@ def test_mechanisms_name_the_transform(make_result, transform, start):
 
 
 def test_a_bent_mechanism_is_described_without_an_equation(case):
-    @dataclass(frozen=True)
-    class Bent(FittedModel):
+    class Bent(Mechanism):
         family = "bent"
-        topology: object
+        n_parameters = 1
 
-        def variable_log_density(self, z, variable, regime):
+        def log_density(self, x, y):
             raise NotImplementedError
 
-        def draw_variable(self, z, variable, regime, rng):
-            parents = np.flatnonzero(self.topology.adjacency[:, variable])
-            return (z[:, parents] ** 2).sum(axis=1) + rng.standard_normal(len(z))
+        def draw(self, x, rng):
+            return (x**2).sum(axis=1) + rng.standard_normal(len(x))
 
-        def to_arrays(self):
+        @classmethod
+        def pack(cls, mechanisms):
             raise NotImplementedError
 
         @classmethod
-        def from_arrays(cls, arrays):
+        def unpack(cls, arrays, parents):
             raise NotImplementedError
 
+    model = replace(case.result.model, reference=tuple(Bent() for _ in case.result.model.reference))
     topology = case.result.model.topology
-    found = mechanisms(replace(case.result, model=Bent(topology)), [])
+    found = mechanisms(replace(case.result, model=model), [])
     roots = set(np.flatnonzero(topology.adjacency.sum(axis=0) == 0))
     assert all(m.equation is None for m in found)
     verbs = {c.verb for m in found for c in m.causes if c.index in roots}
     assert verbs == {"bends it"}
+
+
+def test_a_mechanism_that_ignores_its_parents_is_a_constant(case):
+    """Such as a regression without enough rows in a file of version 0.1."""
+    model = case.result.model
+    flat = tuple(LinearMechanism(np.array([0.5]), Noise.gaussian(0.25)) for _ in model.reference)
+    for m in mechanisms(replace(case.result, model=replace(model, reference=flat)), []):
+        assert "·" not in m.equation
+        assert m.equation.startswith(m.name)

@@ -177,9 +177,12 @@ def test_effects_are_in_the_users_units(make_result):
 def test_a_clamped_variable_is_called_constant(case):
     from dataclasses import replace
 
+    from latentdo.model.mechanisms import Noise
     from latentdo.report.content import regimes
 
-    model = replace(case.result.model, target_variances=np.full(5, 1e-9))
+    model = case.result.model
+    clamped = {key: replace(own, noise=Noise.gaussian(1e-9)) for key, own in model.own.items()}
+    model = replace(model, own=clamped)
     assert {e.words for row in regimes(replace(case.result, model=model))[1:] for e in row.effects} == {
         "held almost constant"
     }

@@ -53,8 +53,8 @@ def recomputed_evidence(result, X, labels=None):
     cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n) - penalties.edge_prior[adjacency == 1].sum()
     for j in range(d):
         cost += 0.5 * (adjacency[:, j].sum() + 2) * np.log(counts[targets[:, j] == 0].sum())
-    for (k, _), own in zip(model.target_index, model.target_coefficients, strict=True):
-        n_parameters = 2 + np.count_nonzero(own[1:])
+    for (k, _), own in model.own.items():
+        n_parameters = 2 + np.count_nonzero(own.linear_form.coefficients[1:])
         cost += 0.5 * n_parameters * np.log(counts[k]) - penalties.target_prior
     return float(rows.sum() - cost)
 

@@ -68,6 +68,8 @@ def _normalise(density, weights, log_weights, labels, log_likelihood):  # type: 
         high = -np.inf
         for k in range(n_regimes):
             density[i, k] += log_weights[k]
+            if np.isnan(density[i, k]):  # infinities of opposite sign met in a row far out
+                density[i, k] = -np.inf
             high = max(high, density[i, k])
         known = density[i, labels[i]]
         if np.isfinite(high):

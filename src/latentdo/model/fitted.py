@@ -194,21 +194,30 @@ class FittedModel:
         )
         parents = [np.flatnonzero(column) for column in topology.adjacency.T]
         found: dict[tuple[int, int], Mechanism] = {}
+        listed: list[tuple[int, int]] = []
         for family in sorted({name.split(".")[0] for name in arrays if "." in name}):
             packed = {
                 name.removeprefix(f"{family}."): array
                 for name, array in arrays.items()
                 if name.startswith(f"{family}.")
             }
-            keys = [(int(k), int(j)) for k, j in packed["index"]]
-            inputs = [parents[j] for _, j in keys]
-            found |= zip(keys, mechanism_class(family).unpack(packed, inputs), strict=True)
+            kind = mechanism_class(family)
+            try:
+                keys = [(int(k), int(j)) for k, j in packed["index"]]
+                unpacked = kind.unpack(packed, [parents[j] for _, j in keys])
+            except LookupError as error:
+                raise ValueError(f"the {family} mechanisms are not complete ({error})") from error
+            listed += keys
+            found |= zip(keys, unpacked, strict=True)
         d = topology.n_variables
         wanted = [*((0, j) for j in range(d)), *((int(k), int(j)) for k, j in np.argwhere(topology.targets))]
-        if sorted(found) != sorted(wanted):
+        if sorted(listed) != sorted(wanted):
             raise ValueError("the mechanisms do not belong to the variables and targets")
         reference = tuple(found.pop((0, j)) for j in range(d))
-        return cls(topology, reference, found)
+        model = cls(topology, reference, found)
+        if unknown := set(arrays) - set(model.to_arrays()):
+            raise ValueError(f"a model has no {sorted(unknown)[0]}")
+        return model
 
 
 def own_mechanisms(

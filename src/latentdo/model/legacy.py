@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import LinearMechanism, Mechanism, NetworkMechanism, Noise
+from latentdo.model.mechanisms.base import split
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -63,13 +64,13 @@ def _relu(arrays: Arrays, topology: Topology) -> _Parts:
     reference: list[Mechanism] = []
     networks: list[NetworkMechanism] = []
     for j, (parameters, flat) in enumerate(
-        zip(_split("networks", arrays), _split("noises", arrays), strict=True)
+        zip(split("networks", arrays), split("noises", arrays), strict=True)
     ):
         NetworkMechanism.check(parameters, parents[j].size)
         networks.append(NetworkMechanism(parameters, Noise.from_array(flat)))
     reference += networks
     own: dict[tuple[int, int], Mechanism] = {}
-    parts = (arrays["target_index"], _split("own", arrays), _split("own_noises", arrays))
+    parts = (arrays["target_index"], split("own", arrays), split("own_noises", arrays))
     for (k, j), coefficients, flat in zip(*parts, strict=True):
         noise, p = Noise.from_array(flat), parents[j].size
         units = (networks[j].parameters.size - 1 - p) // (p + 2)
@@ -97,11 +98,6 @@ def _neural(arrays: Arrays, topology: Topology) -> _Parts:
     parents = [np.flatnonzero(topology.adjacency[:, j]) for j, _, _ in uses]
     found = NeuralMechanism.unpack(packed, parents)
     return list(found[:d]), dict(zip(keys, found[d:], strict=True))
-
-
-def _split(name: str, arrays: Arrays) -> list[NDArray[np.float64]]:
-    ends = np.cumsum(np.array(arrays[f"{name}_sizes"], dtype=np.int64))
-    return list(np.split(np.array(arrays[name], dtype=np.float64), ends))[:-1]
 
 
 FAMILIES: Final[Mapping[str, Callable[[Arrays, Topology], _Parts]]] = {

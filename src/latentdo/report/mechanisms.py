@@ -137,7 +137,7 @@ def _equation(result: FitResult, j: int) -> str | None:
     form, prep = result.model.reference[j].linear_form, result.preprocessor
     if form is None or prep.transform == "rank-gaussian":
         return None
-    parents = result.model.parents[j]
+    parents = result.model.parents[j][: form.coefficients.size - 1]  # none, if they do not matter
     slopes = form.coefficients[1:] * prep.scale[j] / prep.scale[parents]
     constant = float(prep.mean[j] + prep.scale[j] * form.coefficients[0] - slopes @ prep.mean[parents])
     size = float(np.abs(slopes * prep.mean[parents]).sum() + abs(prep.mean[j]) + prep.scale[j])

@@ -11,6 +11,7 @@ from latentdo.data import Dataset
 from latentdo.graphs import is_dag
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.fitted import FittedModel
+from latentdo.model.mechanisms.neural import NeuralMechanism
 from latentdo.scm import simulate
 from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration, Proposal, solve
 from latentdo.solvers.gradient.loop import Trainer
@@ -93,6 +94,7 @@ def test_every_family(density, intervention, estimator):
     )
     result = solve(dataset, c)
     check(result, dataset)
+    assert all(isinstance(one, NeuralMechanism) for one in result.model.reference)
     again = FittedModel.from_arrays(result.model.to_arrays())
     np.testing.assert_allclose(again.score_samples(dataset.z), result.model.score_samples(dataset.z))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from latentdo.metrics import adjusted_rand_index
-from latentdo.model.fitted import Topology
-from latentdo.model.relu_mixture import Noise, OwnMechanism, ReluMixture
+from latentdo.model.fitted import FittedModel, Topology
+from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.em import fit_model, fit_own, refine, settle, structure_cost
 from latentdo.solvers.nonlinear.levenberg import UNITS
 
@@ -27,11 +27,13 @@ def test_structure_costs_by_hand(make_problem):
     problem = make_problem(rng.standard_normal((100, 2)), edge_prior=prior, target_prior=-3.0)
     adjacency, targets = np.array([[0, 1], [0, 0]], np.int8), np.array([[0, 0], [0, 1]], np.int8)
     mixed = Noise(np.full(3, 1 / 3), np.zeros(3), np.ones(3))
-    model = ReluMixture(
+    model = FittedModel(
         Topology(adjacency, targets, np.array([0.6, 0.4])),
-        (np.zeros(1), np.zeros(1 + 1 + 2 * 3)),
-        (Noise.gaussian(1.0), mixed),
-        {(1, 1): OwnMechanism(np.zeros(2), Noise.gaussian(1.0))},
+        (
+            NetworkMechanism(np.zeros(1), Noise.gaussian(1.0)),
+            NetworkMechanism(np.zeros(1 + 1 + 2 * 3), mixed),
+        ),
+        {(1, 1): LinearMechanism(np.zeros(2), Noise.gaussian(1.0))},
     )
     responsibilities = np.repeat(np.eye(2), [60, 40], axis=0)
     weights = 0.5 * np.log(100)
@@ -51,7 +53,7 @@ def test_settling_is_bayes_rule(make_problem, planted, one_hot):
     state = settle(problem, model)
     joint = model.log_joint(problem.z)
     assert state.loglik == pytest.approx(logsumexp(joint, axis=1).sum())
-    np.testing.assert_allclose(state.responsibilities, model.responsibilities(problem.z), atol=1e-10)
+    np.testing.assert_allclose(state.responsibilities, softmax(joint, axis=1), atol=1e-10)
     assert state.evidence == state.loglik - state.cost
     assert state.n_components == 4
 
@@ -68,11 +70,12 @@ def test_labelled_rows_stay_where_they_are(make_problem, planted, one_hot):
 def test_the_truth_is_a_fixed_point(make_problem, planted, one_hot, n_components):
     state = _truth(make_problem(planted.x), planted, one_hot, n_components)
     assert adjusted_rand_index(planted.regimes, state.responsibilities.argmax(axis=1)) > 0.97
-    assert all(noise.weights.size == n_components for noise in state.model.noises)
-    variances = [noise.weights @ (noise.variances + noise.means**2) for noise in state.model.noises]
+    noises = [mechanism.noise for mechanism in state.model.reference]
+    assert all(noise.weights.size == n_components for noise in noises)
+    variances = [noise.weights @ (noise.variances + noise.means**2) for noise in noises]
     for j in (1, 2):
         assert np.sqrt(variances[j]) * planted.x[:, j].std() == pytest.approx(0.1, rel=0.12)
-        assert state.mechanism(j).network.size == 1 + j + UNITS * (j + 2)
+        assert state.mechanism(j).parameters.size == 1 + j + UNITS * (j + 2)
 
 
 def test_more_rounds_never_lower_the_evidence(make_problem, planted):
@@ -115,10 +118,10 @@ def test_labelled_components_without_rows_are_kept(make_problem, planted):
 def test_a_perfect_intervention_leaves_a_constant(make_problem, planted, imperfect):
     problem = make_problem(planted.x, imperfect=imperfect)
     weights = (planted.regimes == 3).astype(float)
-    parents, network = np.array([0, 1]), np.ones(1 + 2 + 3 * 4)
-    own = fit_own(problem, 2, parents, network, weights)
+    reference = NetworkMechanism(np.ones(1 + 2 + 3 * 4), Noise.gaussian(1.0))
+    own = fit_own(problem, 2, np.array([0, 1]), reference, weights)
     values = problem.z[planted.regimes == 3, 2]
-    np.testing.assert_allclose(own.coefficients, [values.mean()], atol=1e-6)
+    np.testing.assert_allclose(own.linear_form.coefficients, [values.mean()], atol=1e-6)
     np.testing.assert_allclose(own.noise.variances, [values.var()], rtol=1e-6)
 
 
@@ -130,13 +133,20 @@ def test_an_imperfect_intervention_may_use_parents_and_hidden_units(make_problem
     problem = make_problem(np.column_stack([a, linear, bent]), imperfect=True)
     a, linear, bent = problem.z.T
     kink = (0.2 - 0.0) / 1.0
-    network = np.array([0.0, 0.0, 1.0, -kink, 1.0])
+    reference = NetworkMechanism(np.array([0.0, 0.0, 1.0, -kink, 1.0]), Noise.gaussian(1.0))
     everyone = np.ones(400)
-    assert fit_own(problem, 1, np.array([0]), network, everyone).coefficients.size == 2
-    assert fit_own(problem, 2, np.array([0]), network, everyone).coefficients.size == 3
-    plain = fit_own(problem, 2, np.array([0]), network, everyone, plain=True)
-    assert plain.coefficients.size == 1
-    assert fit_own(problem, 2, np.array([], int), np.zeros(1), everyone).coefficients.size == 1
+    of_parents = fit_own(problem, 1, np.array([0]), reference, everyone)
+    assert of_parents.linear_form.coefficients.size == 2
+    of_units = fit_own(problem, 2, np.array([0]), reference, everyone)
+    assert of_units.n_parameters == 3 + 1, (
+        "the last layer and a variance; the hidden units are the reference's"
+    )
+    np.testing.assert_array_equal(of_units.parameters[3:], reference.parameters[3:])
+    plain = fit_own(problem, 2, np.array([0]), reference, everyone, plain=True)
+    assert plain.linear_form.coefficients.size == 1
+    constant = NetworkMechanism(np.zeros(1), Noise.gaussian(1.0))
+    alone = fit_own(problem, 2, np.array([], int), constant, everyone)
+    assert alone.linear_form.coefficients.size == 1
 
 
 def test_a_variable_that_every_regime_targets_still_has_a_mechanism(make_problem, planted, one_hot):
@@ -146,5 +156,7 @@ def test_a_variable_that_every_regime_targets_still_has_a_mechanism(make_problem
     state = refine(
         problem, one_hot(planted.regimes), targets, planted.adjacency, {}, n_components=1, iterations=2
     )
-    assert np.isfinite(state.model.reference_log_density(problem.z, 1)).all()
+    assert np.isfinite(
+        state.mechanism(1).log_density(state.model.inputs(problem.z, 1), problem.z[:, 1])
+    ).all()
     assert np.isfinite(state.evidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.model.relu_network import evaluate
+from latentdo.model.mechanisms.network import evaluate
 from latentdo.solvers.nonlinear.levenberg import UNITS, _linearise, descend, fit_network, random_start
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from latentdo.metrics import adjusted_rand_index
-from latentdo.model.relu_mixture import Noise
+from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import refine
-from latentdo.solvers.nonlinear.mechanism import Mechanism
 from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
@@ -51,8 +50,8 @@ def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth,
 
 def test_earlier_networks_serve_where_fresh_ones_fit_worse(search, truth, planted):
     """``c`` may use both parents as before; ``b`` not its own, so its fresh network stays whatever it is."""
-    flat = Mechanism(np.zeros(1), Noise.gaussian(1.0))
-    wide = Mechanism(np.zeros(3), Noise.gaussian(1.0))  # constant in two inputs
+    flat = NetworkMechanism(np.zeros(1), Noise.gaussian(1.0))
+    wide = NetworkMechanism(np.zeros(3), Noise.gaussian(1.0))  # constant in two inputs
     fresh = {0: flat, 1: flat, 2: wide}
     better = search._better_before(truth, [[], [], [0, 1]], fresh, planted.targets)
     assert set(better) == {2}

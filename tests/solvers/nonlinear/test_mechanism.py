@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.model.relu_mixture import Noise
-from latentdo.model.relu_network import evaluate
+from latentdo.model.mechanisms import NetworkMechanism, Noise
+from latentdo.model.mechanisms.network import evaluate
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import (
     NARROWEST,
     VARIANCE_FLOOR,
-    Mechanism,
     fit_mechanism,
     fit_noise,
     peaks,
@@ -89,7 +88,7 @@ def test_without_inputs_mean_and_variance_have_closed_forms():
     mean = np.average(y, weights=weights)
     variance = np.average((y - mean) ** 2, weights=weights)
     mechanism = fit_mechanism(np.empty((200, 0)), y, weights, np.array([7.0]))
-    np.testing.assert_allclose(mechanism.network, [mean])
+    np.testing.assert_allclose(mechanism.parameters, [mean])
     np.testing.assert_allclose(mechanism.noise.variances, [variance])
     assert mechanism.n_parameters == 2
     expected = -0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
@@ -102,7 +101,7 @@ def test_the_gaussian_variance_is_the_weighted_residual():
     y = np.abs(x[:, 0]) + 0.2 * rng.standard_normal(500)
     network, _ = fit_network(x, y, weights, rng)
     mechanism = fit_mechanism(x, y, weights, network)
-    residual = y - evaluate(x, mechanism.network)
+    residual = y - evaluate(x, mechanism.parameters)
     assert mechanism.noise.variances[0] == pytest.approx(np.average(residual**2, weights=weights))
 
 
@@ -121,7 +120,7 @@ def test_mixed_noise_is_worth_it_and_makes_the_function_robust():
     assert mixed.log_density(x, y).sum() > plain.log_density(x, y).sum() + 500.0
 
     def spread(mechanism):
-        return np.std(evaluate(x, mechanism.network) - truth)
+        return np.std(evaluate(x, mechanism.parameters) - truth)
 
     assert spread(mixed) < 0.03
     assert spread(plain) > 2.0 * spread(mixed)
@@ -129,7 +128,7 @@ def test_mixed_noise_is_worth_it_and_makes_the_function_robust():
 
 def test_parameters_are_those_of_network_and_noise():
     noise = Noise(np.full(3, 1 / 3), np.zeros(3), np.ones(3))
-    assert Mechanism(np.zeros(12), noise).n_parameters == 12 + 7
+    assert NetworkMechanism(np.zeros(12), noise).n_parameters == 12 + 7
 
 
 def test_noise_is_fitted_as_in_the_textbook(two_widths):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.model.relu_mixture import Noise
+from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.levenberg import UNITS, fit_network
-from latentdo.solvers.nonlinear.mechanism import Mechanism, fit_mechanism
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
 
 
@@ -95,7 +95,7 @@ def test_where_nothing_can_be_said_there_are_no_parents(make_problem, rows):
 
 
 def _fits_nothing(problem, weights):
-    start = Mechanism(np.zeros(1 + 3 + UNITS * 5), Noise.gaussian(1.0))
+    start = NetworkMechanism(np.zeros(1 + 3 + UNITS * 5), Noise.gaussian(1.0))
     return eliminate(problem, 3, [0, 1, 2], start, weights, n_components=1, rng=np.random.default_rng(0))
 
 

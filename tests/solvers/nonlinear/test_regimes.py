@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.model.relu_network import evaluate
+from latentdo.model.mechanisms.network import evaluate
 from latentdo.solvers.nonlinear.lattice import rough_graph
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
@@ -107,7 +107,7 @@ def test_the_minority_is_found_in_all_rows(planted, rough, j, n_components):
     hit = planted.regimes == j + 1
     assert ((second > 0.5) == hit).mean() > 0.97
     x = np.ascontiguousarray(problem.z[~hit][:, inputs])
-    residual = problem.z[~hit, j] - evaluate(x, mechanism.network)
+    residual = problem.z[~hit, j] - evaluate(x, mechanism.parameters)
     scale = planted.x[:, j].std()
     assert np.median(np.abs(residual)) * scale < 1.2 * 0.1 * 0.6745, "as narrow as the noise that was planted"
 

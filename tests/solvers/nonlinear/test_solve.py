@@ -8,7 +8,7 @@ import pytest
 from latentdo import LatentInterventionDAG
 from latentdo.graphs import is_dag
 from latentdo.metrics import adjusted_rand_index
-from latentdo.model.relu_mixture import ReluMixture
+from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism
 from latentdo.scm import simulate
 from latentdo.solvers.nonlinear import search
 from latentdo.solvers.nonlinear import solve as module
@@ -32,7 +32,9 @@ def _fit(data, *, regimes=None, targets=None, progress=None, **options):
 def _check(est, data):
     """What holds for every fit."""
     result = est.result_
-    assert isinstance(result.model, ReluMixture)
+    assert all(isinstance(one, NetworkMechanism) for one in result.model.reference)
+    assert all(isinstance(one, NetworkMechanism | LinearMechanism) for one in result.model.own.values())
+    assert sorted(result.model.own) == [tuple(at) for at in np.argwhere(result.model.topology.targets)]
     assert result.solver == "search"
     assert is_dag(result.adjacency)
     assert np.isfinite(result.evidence)
@@ -131,7 +133,7 @@ def test_flexible_noise():
     est = _fit(data, density="flow")
     _check(est, data)
     assert est.result_.density == "flow"
-    assert all(noise.weights.size == 3 for noise in est.result_.model.noises)
+    assert all(one.noise.weights.size == 3 for one in est.result_.model.reference)
     np.testing.assert_array_equal(est.adjacency_, data.adjacency)
     assert adjusted_rand_index(data.regimes, est.result_.regimes) > 0.9
 

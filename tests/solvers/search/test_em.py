@@ -55,7 +55,7 @@ def test_refine_with_fixed_targets_is_the_same_as_single_steps(make_problem, ove
     assert state.loglik == pytest.approx(at_once.loglik, rel=1e-10)
 
 
-def test_state_evidence_is_confirmed_by_recomputation(make_problem, overlapping):
+def test_state_evidence_is_confirmed_by_recomputation(make_problem, overlapping, equations):
     """Log-likelihood by scipy from the model's own mechanisms; cost from the table in penalties.py."""
     problem = make_problem(overlapping.X, edge_prior=-0.7, target_prior=-1.5)
     state = em.relearn(problem, _blurred(overlapping.regimes, 5, strength=0.2))
@@ -63,11 +63,10 @@ def test_state_evidence_is_confirmed_by_recomputation(make_problem, overlapping)
     d = 4
     density = np.zeros(problem.n_rows)
     for k in range(topology.n_regimes):
-        coefficients = np.array([model.mechanism(j, k)[0] for j in range(d)])
-        noise = np.diag([model.mechanism(j, k)[1] for j in range(d)])
-        inverse = np.linalg.inv(np.eye(d) - coefficients[:, 1:])
+        slopes, constants, variances = equations(model, k)
+        inverse = np.linalg.inv(np.eye(d) - slopes)
         density += topology.weights[k] * multivariate_normal(
-            inverse @ coefficients[:, 0], inverse @ noise @ inverse.T
+            inverse @ constants, inverse @ np.diag(variances) @ inverse.T
         ).pdf(problem.z)
     assert state.loglik == pytest.approx(np.log(density).sum(), rel=1e-9)
     assert state.evidence == state.loglik - state.cost
@@ -94,7 +93,7 @@ def test_local_scores_and_evidence_are_one_currency(make_problem, one_hot, chain
     moments = Moments.of(problem.design, one_hot(labels))
     targets, scores = choose_all_targets(problem, moments, adjacency)
     model, cost = fit_parameters(problem, moments, adjacency, targets)
-    _, loglik = em.assign(problem, model)
+    _, loglik = em.assign_rows(problem, model)
     counts = np.bincount(labels)
     weights = float(counts @ np.log(counts / counts.sum())) - 0.5 * 3 * np.log(len(labels))
     assert loglik - cost == pytest.approx(scores.sum() + weights, rel=1e-9)
@@ -130,7 +129,7 @@ def test_loglik_of_labelled_rows_is_taken_at_their_label(make_problem, one_hot, 
     joint = model.log_joint(problem.z)
     labels = np.where(np.arange(problem.n_rows) % 2 == 0, chain.regimes, -1)
     labelled = replace(problem, labels=labels, known=np.full((4, 3), FREE, dtype=np.int8))
-    _, loglik = em.assign(labelled, model)
+    _, loglik = em.assign_rows(labelled, model)
     even = labels >= 0
     expected = joint[even, labels[even]].sum() + np.logaddexp.reduce(joint[~even], axis=1).sum()
     assert loglik == pytest.approx(expected, rel=1e-12)
@@ -145,9 +144,9 @@ def test_blocks_change_nothing(make_problem, one_hot, chain, monkeypatch, block)
     model, _ = fit_parameters(
         problem, moments, chain.adjacency.to_numpy().astype(np.int8), chain.targets.to_numpy().astype(np.int8)
     )
-    whole, loglik = em.assign(problem, model)
+    whole, loglik = em.assign_rows(problem, model)
     monkeypatch.setattr(em, "BLOCK", block)
-    parts, again = em.assign(problem, model)
+    parts, again = em.assign_rows(problem, model)
     np.testing.assert_allclose(parts, whole, atol=1e-14)
     assert again == pytest.approx(loglik, rel=1e-12)
 
@@ -165,7 +164,7 @@ def test_a_row_that_underflows_everywhere_stays_harmless(make_problem, one_hot, 
     labels[0] = label
     known = np.full((4, 3), FREE, dtype=np.int8)
     with np.errstate(over="ignore", invalid="ignore"):
-        responsibilities, loglik = em.assign(
+        responsibilities, loglik = em.assign_rows(
             replace(problem, design=design, labels=labels, known=known), model
         )
     assert np.isfinite(responsibilities).all()

@@ -17,7 +17,10 @@ Parents = NDArray[np.int64]
 
 
 class LinearForm(NamedTuple):
-    """A mechanism as an equation: ``[1 + p]`` coefficients, constant first, and the variance of its noise."""
+    """A mechanism as an equation, ``y = c + b' x`` and centred noise.
+
+    ``coefficients`` are ``c`` and ``b``, or ``c`` alone where parents do not matter; ``variance`` is that of the noise.
+    """
 
     coefficients: Array
     variance: float
@@ -116,8 +119,8 @@ class AdditiveNoise(Mechanism):
         """See :class:`Mechanism`; lists of different lengths are joined, their lengths beside them."""
         free = [-1 if one.n_free is None else one.n_free for one in mechanisms]
         return {
-            **_join("parameters", [one.parameters for one in mechanisms]),
-            **_join("noises", [one.noise.to_array() for one in mechanisms]),
+            **join("parameters", [one.parameters for one in mechanisms]),
+            **join("noises", [one.noise.to_array() for one in mechanisms]),
             "n_free": np.array(free, dtype=np.int64),
         }
 
@@ -125,18 +128,25 @@ class AdditiveNoise(Mechanism):
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
         found = []
-        parts = (_split("parameters", arrays), _split("noises", arrays), arrays["n_free"].tolist(), parents)
+        parts = (split("parameters", arrays), split("noises", arrays), arrays["n_free"].tolist(), parents)
         for parameters, noise, free, inputs in zip(*parts, strict=True):
             cls.check(parameters, inputs.size)
             found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free)))
         return found
 
 
-def _join(name: str, parts: list[Array]) -> dict[str, NDArray[Any]]:
+def join(name: str, parts: list[Array]) -> dict[str, NDArray[Any]]:
+    """Lists of different lengths as one array, their lengths beside it."""
     sizes = np.array([part.size for part in parts], dtype=np.int64)
     return {name: np.concatenate([*parts, np.empty(0)]), f"{name}_sizes": sizes}
 
 
-def _split(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Array]:
-    ends = np.cumsum(np.array(arrays[f"{name}_sizes"], dtype=np.int64))
-    return list(np.split(np.array(arrays[name], dtype=np.float64), ends))[:-1]
+def split(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Array]:
+    """Undo :func:`join`; lengths that do not add up are a :class:`ValueError`."""
+    joined, sizes = (
+        np.array(arrays[name], dtype=np.float64),
+        np.array(arrays[f"{name}_sizes"], dtype=np.int64),
+    )
+    if not (joined.ndim == sizes.ndim == 1 and (sizes >= 0).all() and sum(sizes.tolist()) == joined.size):
+        raise ValueError(f"the lengths of {name} do not add up to their number")
+    return list(np.split(joined, np.cumsum(sizes)))[:-1]

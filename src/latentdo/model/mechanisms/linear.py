@@ -39,7 +39,9 @@ class LinearMechanism(AdditiveNoise):
     @property
     def linear_form(self) -> LinearForm:
         """See :class:`Mechanism`."""
-        return LinearForm(self.parameters, self.noise.variance)
+        centred = self.parameters.copy()
+        centred[0] += self.noise.mean
+        return LinearForm(centred, self.noise.variance)
 
     @classmethod
     def check(cls, parameters: Array, n_parents: int) -> None:

@@ -174,6 +174,8 @@ class NeuralMechanism(Mechanism):
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
         code, perfect, size, width, blocks, layers, units, d = (int(v) for v in arrays["architecture"])
+        if not 0 <= code < len(_DENSITY_CODES):
+            raise ValueError("the networks are of an unknown density")
         embeddings = np.array(arrays["embeddings"])
         architecture = Architecture(
             density=_DENSITY_CODES[code],
@@ -191,10 +193,15 @@ class NeuralMechanism(Mechanism):
             for name, value in arrays.items()
             if name.startswith("state.")
         }
-        networks = Networks(architecture, embeddings, state)
+        try:
+            networks = Networks(architecture, embeddings, state)
+        except RuntimeError as error:
+            raise ValueError("the weights are not those of such networks") from error
         found = []
         for (variable, regime, intervened), inputs in zip(arrays["uses"].tolist(), parents, strict=True):
             if not (0 <= variable < d and 0 <= regime < len(embeddings)):
                 raise ValueError("a mechanism belongs to no variable or no regime of its networks")
+            if variable in inputs or not (inputs < d).all():
+                raise ValueError("the parents of a mechanism are not inputs of its network")
             found.append(cls(networks, variable, inputs, regime, bool(intervened)))
         return found

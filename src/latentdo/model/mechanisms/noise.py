@@ -50,11 +50,15 @@ class Noise:
         return self.weights.size == 1 and self.means[0] == 0.0
 
     @property
+    def mean(self) -> float:
+        """Mean of the whole; zero for one Gaussian, but not in general."""
+        return float(self.weights @ self.means / self.weights.sum())
+
+    @property
     def variance(self) -> float:
         """Variance of the whole."""
         share = self.weights / self.weights.sum()
-        mean = share @ self.means
-        return float(share @ (self.variances + (self.means - mean) ** 2))
+        return float(share @ (self.variances + (self.means - self.mean) ** 2))
 
     def log_joint(self, residual: Array) -> Array:
         """``log p(residual, component)``, ``[n, c]``."""
@@ -86,6 +90,7 @@ class Noise:
         if not (
             weights.size
             and (weights > 0.0).all()
+            and abs(weights.sum() - 1.0) < 1e-6
             and np.isfinite(flat).all()
             and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
         ):

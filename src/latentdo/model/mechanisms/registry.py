@@ -23,9 +23,11 @@ def register(mechanism: type[Mechanism]) -> type[Mechanism]:
     Raises
     ------
     ValueError
-        If the name is taken by another class.
+        If the name is taken by another class, or files cannot hold it.
     """
     name = mechanism.family
+    if not name or "." in name:
+        raise ValueError(f"the name of a family must be a word without dots, not {name!r}")
     taken = name in _BUILT_IN or _REGISTERED.get(name, mechanism) is not mechanism
     if taken:
         raise ValueError(f"there is a family {name!r} already; choose another name")

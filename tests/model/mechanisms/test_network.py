@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.model.relu_network import evaluate, hidden, n_units, with_input, without_input
+from latentdo.model.mechanisms.network import evaluate, hidden, n_units, with_input, without_input
 
 SHAPES = [(1, 1), (1, 8), (3, 0), (3, 2), (4, 8)]
 

@@ -26,10 +26,15 @@ def trial_table(trials: pd.DataFrame) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If columns are missing.
+        If columns are missing, or hold something else.
     """
     if missing := sorted(_OUTCOMES - set(trials.columns)):
         raise ValueError(f"the table of trials has no column {', '.join(missing)}; was it changed?")
+    for name in _OUTCOMES:
+        kind = "b" if name in ("chosen", "within_one_error") else "biuf"
+        if trials[name].dtype.kind not in kind or trials[name].isna().any():
+            form = "True or False" if kind == "b" else "numbers"
+            raise ValueError(f"the column {name!r} of the table of trials must hold {form}; was it changed?")
     order = trials.sort_values("held_out", ascending=False, kind="stable")
     shown = order[(order["chosen"]) | (order.reset_index().index < _MOST_TRIALS)]
     names = [str(name) for name in trials.columns if name not in _OUTCOMES]

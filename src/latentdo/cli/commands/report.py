@@ -41,11 +41,9 @@ def report(
     """
     from json import loads
 
-    import pandas as pd
-
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.persistence import load_result, write_atomically
-    from latentdo.readers import read_table
+    from latentdo.readers import read_csv, read_table
     from latentdo.report import render_report
 
     check_results(results, file_allowed=True)
@@ -63,7 +61,7 @@ def report(
     resamples = model.with_name("bootstrap.safetensors")
     support = BootstrapDAG.load(resamples) if resamples.is_file() else None
     tried = model.with_name("trials.csv")
-    trials = pd.read_csv(tried) if tried.is_file() else None
+    trials = read_csv(tried) if tried.is_file() else None
     html = render_report(
         result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support, trials=trials
     )

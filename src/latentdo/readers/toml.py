@@ -42,5 +42,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Content of TOML text; ValueError with the place if it is none."""
     try:
         return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
     except RecursionError:
         raise ValueError("lists or tables are nested too deeply") from None
+    except ValueError as error:  # Python reads no integers of more than some thousand digits
+        raise ValueError("a number has too many digits") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -19,6 +19,7 @@ __all__ = [
     "Missing",
     "aligned_array",
     "check_finite",
+    "check_labels",
     "check_names",
     "check_varying",
     "looks_like_labels",
@@ -170,6 +171,16 @@ def check_names(names: Sequence[str], where: str = "") -> None:
             f"{where and where + ': '}Duplicate column names: {listed(twice)}; rename or drop them, names must be "
             "unique."
         )
+
+
+def check_labels(column: Iterable[Any], name: str, where: str) -> None:
+    """Refuse lists and the like as labels; ``where`` is the file they come from."""
+    for row, entry in enumerate(column):
+        if not isinstance(entry, Hashable):
+            raise ValueError(
+                f"{where}: column {name!r} cannot hold the condition of each row: row {row} (counted from 0) is "
+                f"{shown(entry)}, neither text nor a number."
+            )
 
 
 def check_finite(
@@ -328,8 +339,16 @@ def _array(X: Any) -> Array:
         X = np.ma.filled(
             np.ma.asarray(X, dtype=np.float64), np.nan
         )  # np.asarray would bring the masked values back
-    array = check_array(X, dtype="numeric", ensure_all_finite=False)
-    values = np.array(array, dtype=np.float64, order="C")
+    try:
+        array = check_array(X, dtype="numeric", ensure_all_finite=False)
+        values = np.array(array, dtype=np.float64, order="C")
+    except OverflowError as error:
+        cells = np.ndenumerate(np.asarray(X, dtype=object))
+        where = next(", column ".join(map(str, place)) for place, cell in cells if not _reads_as_number(cell))
+        raise ValueError(
+            f"Row {where} (counted from 0) of X is an integer beyond the largest number there is (1.8e308); correct "
+            "it, or use another unit."
+        ) from error
     if array.dtype.kind in "iu":
         _warn_if_rounded(values, "X")
     return values

@@ -67,7 +67,7 @@ def check_file(path: Path, purpose: str = "") -> None:
         ) from None
     for is_kind, kind in _KINDS:
         if is_kind(mode):
-            raise ValueError(f"{str(path)!r} is {kind}{words}.")
+            raise ValueError(f"{str(path)!r}{words} is {kind}.")
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:

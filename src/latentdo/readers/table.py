@@ -16,6 +16,7 @@ from latentdo.data.messages import listed
 from latentdo.data.table import (
     Missing,
     check_finite,
+    check_labels,
     check_names,
     check_varying,
     table_to_array,
@@ -231,6 +232,7 @@ def _take_labels(path: Path, frame: pd.DataFrame, regime_column: str | None) -> 
     if regime_column is None:
         return None
     if regime_column in frame.columns:
+        check_labels(frame[regime_column], regime_column, path.name)
         return frame[regime_column]
     if regime_column in frame.index.names:
         return pd.Series(frame.index.get_level_values(regime_column), index=frame.index)

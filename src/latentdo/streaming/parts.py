@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latentdo.data import Missing, table_to_array
 from latentdo.data.labels import encode_regimes
 from latentdo.data.messages import listed
-from latentdo.data.table import check_finite, check_names
+from latentdo.data.table import check_finite, check_labels, check_names
 from latentdo.readers import check_file
 from latentdo.readers.arrow import open_parquet, read_group
 
@@ -62,6 +62,7 @@ class Part:
         """Distinct labels, without reading anything else."""
         assert self.regimes is not None
         column = self.reader([self.regimes])[self.regimes]
+        check_labels(column, self.regimes, self.place)
         return encode_regimes(column, np.arange(len(column)), len(column))[1]
 
     def _checked(self, table: Any, wanted: Sequence[str]) -> Rows:

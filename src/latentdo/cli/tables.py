@@ -17,6 +17,7 @@ __all__ = [
     "read_labels",
     "read_matrix",
     "read_targets",
+    "read_trials",
 ]
 
 
@@ -133,3 +134,16 @@ def read_labels(path: Path) -> pd.Series[Any]:
         twice = listed(labels.index[labels.index.duplicated()].unique())
         raise ValueError(f"{str(path)!r} says more than once to which regime these rows belong: {twice}.")
     return labels
+
+
+def read_trials(path: Path) -> pd.DataFrame:
+    """The trials of a tuning, as `latentdo tune` wrote them."""
+    from latentdo.readers import read_csv
+    from latentdo.report.trials import check_trials
+
+    trials = read_csv(path)
+    try:
+        check_trials(trials)
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r}: {error}") from error
+    return trials

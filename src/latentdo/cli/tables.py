@@ -31,7 +31,7 @@ def check_results(folder: Path, *, file_allowed: bool = False) -> None:
     if not folder.exists():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}; {advice}.")
     if not folder.is_dir():
-        raise NotADirectoryError(f"{str(folder)!r} is not a folder of results; {advice}.")
+        raise NotADirectoryError(f"{str(folder)!r} is a file, not a folder of results; {advice}.")
     absent = [
         name
         for name in ("result.json", "adjacency.csv", "model.safetensors")

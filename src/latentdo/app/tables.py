@@ -16,7 +16,9 @@ import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
 from latentdo.app.words import plain_text
-from latentdo.readers import EXACT_FLOATS
+from latentdo.readers import read_arrow, read_csv
+from latentdo.readers.arrow import ARROW
+from latentdo.readers.table import SEPARATORS, kind_of
 
 __all__ = ["Table", "choose_table", "on_disk"]
 
@@ -24,6 +26,7 @@ _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Examp
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
 _NONE = "(none)"
 _HOW = "How the file is written"
+_HEAD = 2000  # rows that tell which columns are numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,24 +173,12 @@ def on_disk(name: str, content: bytes, place: str = "table") -> Path:
 
 def _columns(path: Path, separator: str | None, decimal: str, encoding: str) -> Sequence[tuple[str, bool]]:
     """Names of all columns and whether they hold numbers, from the first rows."""
-    ending = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2", ".xz")][-1:]
-    if ending in ([".csv"], [".tsv"], [".tab"], [".txt"]):
-        usual = "," if ending == [".csv"] else "\t"
-        try:
-            # exact floats also because pandas' own parser ends the process at exponents such as 1e257301222821
-            options = {"sep": separator or usual, "decimal": decimal, "encoding": encoding, **EXACT_FLOATS}
-            head = pd.read_csv(path, nrows=2000, **options)
-        except (ValueError, OSError, EOFError):
-            read_table(
-                path, separator=separator, decimal=decimal, encoding=encoding
-            )  # explains what is wrong
-            raise
-    elif ending == [".parquet"]:
-        head = pd.read_parquet(path)
-    elif ending == [".feather"]:
-        head = pd.read_feather(path)
+    kind = kind_of(path)
+    if kind in SEPARATORS:
+        given = separator or SEPARATORS[kind]
+        head = read_csv(path, separator=given, decimal=decimal, encoding=encoding, n_rows=_HEAD)
     else:
-        head = read_table(path, missing="drop")
+        head = read_arrow(path) if kind in ARROW else read_table(path, missing="drop")
     head.columns = head.columns.map(str)
     return [
         (name, bool(pd.api.types.is_numeric_dtype(head[name]) and not pd.api.types.is_bool_dtype(head[name])))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+
+from latentdo.cli.values import names_in_line
 
 __all__ = ["ConfigFile", "DaskAddress", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
 
@@ -24,9 +25,9 @@ DaskAddress = Annotated[
     ),
 ]
 Flag = Annotated[bool, Parameter(negative="")]
-Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
-Lines = Annotated[list[str] | None, Parameter(negative="")]
-Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="")]
+Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", json_list=False)]
+Lines = Annotated[list[str] | None, Parameter(negative="", json_list=False)]
+Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="", json_list=False)]
 
 
 @Parameter(name="*", group="Model and search (names and defaults of LatentInterventionDAG)")
@@ -101,7 +102,7 @@ class EstimatorOptions:
         """Only what the user gave."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if self.tiers is not None:
-            found["tiers"] = list(csv.reader(self.tiers, skipinitialspace=True))
+            found["tiers"] = [names_in_line(line) for line in self.tiers]
         return found
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "read_labels",
     "read_matrix",
     "read_targets",
+    "read_trials",
 ]
 
 
@@ -109,11 +110,9 @@ def read_targets(path: Path, labels: dict[str, Any]) -> pd.DataFrame:
 
 def read_matrix(path: Path) -> pd.DataFrame:
     """A table of numbers whose first column holds names; names stay the text they are."""
-    import pandas as pd
+    from latentdo.readers import read_csv
 
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    table = pd.read_csv(path, converters={0: str}, float_precision="round_trip")
+    table = read_csv(path, text=(0,))
     table = table.set_index(table.columns[0])
     text = [str(name) for name in table.columns[[kind.kind not in "biuf" for kind in table.dtypes]]]
     if text:
@@ -122,13 +121,29 @@ def read_matrix(path: Path) -> pd.DataFrame:
 
 
 def read_labels(path: Path) -> pd.Series[Any]:
-    """Regime of each row, by row number; labels stay the text they are."""
-    import pandas as pd
+    """Regime of each row, by the number or name of the row; both stay the text they are."""
+    from latentdo.data.messages import listed
+    from latentdo.readers import read_csv
 
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    table = pd.read_csv(path, converters={"regime": str})
+    table = read_csv(path, text=("row", "regime"))
     missing = {"row", "regime"} - set(table.columns)
     if missing:
         raise ValueError(f"{str(path)!r} lacks the column {' and '.join(sorted(missing))}.")
-    return table.set_index("row")["regime"]
+    labels = table.set_index("row")["regime"]
+    if not labels.index.is_unique:
+        twice = listed(labels.index[labels.index.duplicated()].unique())
+        raise ValueError(f"{str(path)!r} says more than once to which regime these rows belong: {twice}.")
+    return labels
+
+
+def read_trials(path: Path) -> pd.DataFrame:
+    """The trials of a tuning, as `latentdo tune` wrote them."""
+    from latentdo.readers import read_csv
+    from latentdo.report.trials import check_trials
+
+    trials = read_csv(path)
+    try:
+        check_trials(trials)
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r}: {error}") from error
+    return trials

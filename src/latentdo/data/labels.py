@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latentdo.data.table import DataWarning, aligned_array, listed
+from latentdo.data.messages import listed
+from latentdo.data.table import DataWarning, aligned_array
 
 __all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels", "warn_about_rare_labels"]
 

@@ -12,14 +12,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from latentdo.data.messages import listed, shown
+
 __all__ = [
     "DataWarning",
     "Missing",
     "aligned_array",
     "check_finite",
+    "check_labels",
     "check_names",
     "check_varying",
-    "listed",
     "looks_like_labels",
     "table_to_array",
     "validate_rows",
@@ -171,6 +173,16 @@ def check_names(names: Sequence[str], where: str = "") -> None:
         )
 
 
+def check_labels(column: Iterable[Any], name: str, where: str) -> None:
+    """Refuse lists and the like as labels; ``where`` is the file they come from."""
+    for row, entry in enumerate(column):
+        if not isinstance(entry, Hashable):
+            raise ValueError(
+                f"{where}: column {name!r} cannot hold the condition of each row: row {row} (counted from 0) is "
+                f"{shown(entry)}, neither text nor a number."
+            )
+
+
 def check_finite(
     values: Array,
     names: Sequence[str],
@@ -273,7 +285,10 @@ def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
     >>> looks_like_labels("x", pd.Series(["drug", "none"] * 10)), looks_like_labels("x", pd.Series(["a", "b", "c"]))
     (True, False)
     """
-    distinct = column.nunique()
+    try:
+        distinct = column.nunique()
+    except TypeError:  # lists and other things without a hash
+        return False
     return 2 <= distinct <= (max(0.5 * len(column), 3) if _is_label_name(name) else 0.2 * len(column))
 
 
@@ -291,12 +306,6 @@ def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklev
                 f"{remedy.format(name=repr(name))}."
             )
             warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
-
-
-def listed(names: Iterable[Hashable]) -> str:
-    """Write a list of names for a message, shortened if long."""
-    shown = [repr(name) for name in names]
-    return ", ".join(shown[:_SHOWN]) + (f", ... ({len(shown)} in all)" if len(shown) > _SHOWN else "")
 
 
 def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
@@ -330,8 +339,16 @@ def _array(X: Any) -> Array:
         X = np.ma.filled(
             np.ma.asarray(X, dtype=np.float64), np.nan
         )  # np.asarray would bring the masked values back
-    array = check_array(X, dtype="numeric", ensure_all_finite=False)
-    values = np.array(array, dtype=np.float64, order="C")
+    try:
+        array = check_array(X, dtype="numeric", ensure_all_finite=False)
+        values = np.array(array, dtype=np.float64, order="C")
+    except OverflowError as error:
+        cells = np.ndenumerate(np.asarray(X, dtype=object))
+        where = next(", column ".join(map(str, place)) for place, cell in cells if not _reads_as_number(cell))
+        raise ValueError(
+            f"Row {where} (counted from 0) of X is an integer beyond the largest number there is (1.8e308); correct "
+            "it, or use another unit."
+        ) from error
     if array.dtype.kind in "iu":
         _warn_if_rounded(values, "X")
     return values
@@ -381,13 +398,13 @@ def _first_text(column: pd.Series[Any]) -> int | None:
             return i
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # an integer of 400 digits
             return i
     return None
 
 
 def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
-    """Say what is not a number, and whether it only needs conversion or is really text."""
+    """Say what is not a number, and whether it only needs conversion or is really something else."""
     entries = first.astype(object)
     row = next((i for i, entry in enumerate(entries) if not _reads_as_number(entry)), None)
     start = f"Non-numeric columns: {listed(names)}"
@@ -398,7 +415,7 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
     return (
-        f"{start} (row {row}, counted from 0, of {names[0]!r} is {entries.iloc[row]!r}); {remedy}, correct "
+        f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])}); {remedy}, correct "
         "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
     )
 
@@ -411,10 +428,11 @@ def _reads_as_number(entry: Any) -> bool:
     if entry is None or entry is pd.NA:
         return True
     try:
-        float(entry)
-    except (TypeError, ValueError):
+        number = float(entry)
+    except (TypeError, ValueError, OverflowError):
         return False
-    return not isinstance(entry, pd.Timestamp | pd.Timedelta)
+    too_large = np.isinf(number) and isinstance(entry, str) and "inf" not in entry.lower()
+    return not (too_large or isinstance(entry, pd.Timestamp | pd.Timedelta | np.ndarray | bytes))
 
 
 def _warn_if_rounded(values: Array, where: str) -> None:

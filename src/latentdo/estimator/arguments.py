@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from latentdo.data import Dataset
+from latentdo.data.messages import shown
 from latentdo.solvers.select import CHOICES, Request
 
 
@@ -35,21 +37,20 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
     for name in ("max_regimes", "n_init"):
         value = parameters[name]
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
-
+        if not _is_whole(value) or value < 1:
+            raise ValueError(f"{name}={shown(value)} must be a whole number of at least 1 that 64 bits hold")
     for name in ("n_jobs", "max_parents"):
         value = parameters[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
-            raise ValueError(f"{name}={value!r} must be a whole number, or None")
+        if value is not None and not _is_whole(value):
+            raise ValueError(f"{name}={shown(value)} must be a whole number that 64 bits hold, or None")
     for name in ("concentration", "learning_rate"):
         value = parameters[name]
         if value is not None and not (_is_number(value) and 0.0 < value < np.inf):
-            raise ValueError(f"{name}={value!r} must be a positive number, or None for the default")
+            raise ValueError(f"{name}={shown(value)} must be a positive number, or None for the default")
     value = parameters["target_prior"]
     if value is not None and not (_is_number(value) and np.isfinite(value)):
         raise ValueError(
-            f"target_prior={value!r} must be a finite number (log-odds), or None for the default"
+            f"target_prior={shown(value)} must be a finite number (log-odds), or None for the default"
         )
 
 
@@ -69,9 +70,9 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
     if p["edge_prior"] is not None:
         try:
             edge_prior = np.asarray(p["edge_prior"], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"edge_prior={p['edge_prior']!r} must be a number or a matrix of numbers (log-odds), or None"
+                f"edge_prior={shown(p['edge_prior'])} must be a number or a matrix of numbers (log-odds), or None"
             ) from None
         if edge_prior.ndim and edge_prior.shape != (n_variables, n_variables):
             raise ValueError(
@@ -119,4 +120,14 @@ def plain_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    is_float = isinstance(value, (float, np.floating))
+    return is_float or (_is_integer(value) and abs(int(value)) <= sys.float_info.max)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether this is an integer that compiled code can take; Python has longer ones."""
+    return _is_integer(value) and abs(int(value)) <= np.iinfo(np.int64).max
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -7,7 +7,7 @@ from pathlib import Path
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
-from latentdo.cli.tables import check_results
+from latentdo.cli.tables import check_results, read_labels
 
 
 @app.command
@@ -44,8 +44,8 @@ def export(
 
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.interop import to_anndata, write_graph
-    from latentdo.interop.sources import need
     from latentdo.persistence import load_result, write_atomically
+    from latentdo.readers.cells import read_cells
 
     check_results(results)
     if target.exists() and not overwrite:
@@ -60,10 +60,9 @@ def export(
             raise ValueError(
                 "an .h5ad file is made of a fit and its cells: pass --cells, and no --consensus."
             )
-        anndata = need("anndata", "anndata", "bio", "Writing .h5ad files")
-        rows = pd.read_csv(results / "regimes.csv", dtype=str)["row"]
+        rows = read_labels(results / "regimes.csv").index
         result = load_result(results / "model.safetensors")
-        found = to_anndata(result, anndata.read_h5ad(cells), X=pd.DataFrame(index=rows))
+        found = to_anndata(result, read_cells(cells), X=pd.DataFrame(index=rows))
         write_atomically(target, found.write_h5ad)
     else:
         source = BootstrapDAG.load(resamples) if consensus else load_result(results / "model.safetensors")

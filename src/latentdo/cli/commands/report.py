@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
-from latentdo.cli.tables import check_results
+from latentdo.cli.tables import check_results, read_trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +41,6 @@ def report(
     """
     from json import loads
 
-    import pandas as pd
-
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.persistence import load_result, write_atomically
     from latentdo.readers import read_table
@@ -63,7 +61,7 @@ def report(
     resamples = model.with_name("bootstrap.safetensors")
     support = BootstrapDAG.load(resamples) if resamples.is_file() else None
     tried = model.with_name("trials.csv")
-    trials = pd.read_csv(tried) if tried.is_file() else None
+    trials = read_trials(tried) if tried.is_file() else None
     html = render_report(
         result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support, trials=trials
     )

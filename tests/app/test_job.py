@@ -14,7 +14,7 @@ from latentdo.scm import simulate
 SMALL = {"max_regimes": 3, "n_init": 1}
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=600):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

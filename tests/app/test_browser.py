@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from latentdo.app import server_command
+from latentdo.app import serve
 from latentdo.scm import simulate
 
 pytestmark = pytest.mark.slow
@@ -20,9 +20,7 @@ def address():
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        server_command(port, browser=False), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    server = serve(port, browser=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 600
     while True:
         try:

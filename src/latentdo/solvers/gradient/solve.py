@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings as python_warnings
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
+from latentdo.notices import warn
 from latentdo.result import FitResult, Status
 from latentdo.solvers.gradient.build import check_device, edge_constraints
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -108,7 +108,7 @@ def solve(
     result = _assemble(dataset, supervision, c, best, restarts, warnings)
     result = replace(result, seconds=time.perf_counter() - started)
     if result.status == "not converged":
-        python_warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        warn(result.message, ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -220,5 +220,5 @@ def _too_few_rows(
         f"{supervision.n_regimes} regimes, and there are {dataset.n_rows}: its graph is not to be relied on. "
         "Use solver='auto' or 'search', or a smaller max_regimes."
     )
-    python_warnings.warn(note, UserWarning, stacklevel=3)
+    warn(note, UserWarning, stacklevel=3)
     return (note,)

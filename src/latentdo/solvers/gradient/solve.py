@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
+from latentdo.forks import prepare_torch
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
@@ -66,6 +67,7 @@ def solve(
     started = time.perf_counter()
     c = configuration
     check_device(c.device)
+    prepare_torch()
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())

@@ -17,7 +17,8 @@ rng = np.random.default_rng(0)
 x = rng.normal(size=(200, 2))
 dataset = Dataset.from_table(x, regimes=np.arange(200) % 2)
 few = GradientConfiguration(
-    max_regimes=2, first_steps=2, steps=1, final_steps=1, max_subproblems=1, density="nonlinear", n_init=1, propose=False
+    max_regimes=2, first_steps=2, steps=1, final_steps=1, max_subproblems=1,
+    density="nonlinear", n_init=1, propose=False,
 )
 
 def compute_on_all_threads():

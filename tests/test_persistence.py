@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
@@ -81,7 +81,7 @@ def test_everything_comes_back(case, saved):
     )
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
     names=st.lists(labels, min_size=6, max_size=6),
     columns=st.lists(st.text(max_size=12), min_size=5, max_size=5),
@@ -139,7 +139,7 @@ def test_views_and_other_byte_orders_are_saved_as_they_read(case, tmp_path):
     np.testing.assert_array_equal(load_result(tmp_path / "m").responsibilities, flipped)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(st.data())
 def test_any_damage_is_noticed(saved, tmp_path, data):
     content = saved.read_bytes()

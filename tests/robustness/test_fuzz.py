@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as from_safetensors
 
 from latentdo import BootstrapDAG, LatentInterventionDAG, read_table
 from latentdo.persistence import ResultFileError, load_arrays, save_arrays
 
-SHARED_FOLDER = HealthCheck.function_scoped_fixture  # every example writes the same file anew
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=[SHARED_FOLDER])
+FAST = settings(max_examples=60)
 
 
 def table(n: int = 60) -> pd.DataFrame:

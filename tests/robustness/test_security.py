@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from latentdo import LatentInterventionDAG, read_table
-from latentdo.app import server_command
+from latentdo.app import server_arguments
 from latentdo.outputs import write_outputs
 from latentdo.persistence import ResultFileError
 from latentdo.solvers.gradient import checkpoint
@@ -115,7 +115,7 @@ def test_text_in_a_table_is_never_evaluated(tmp_path):
 
 
 def test_the_app_serves_this_computer_only_and_limits_uploads():
-    command = server_command()
+    command = server_arguments()
     assert "--server.address=localhost" in command
     (limit,) = (int(word.split("=")[1]) for word in command if word.startswith("--server.maxUploadSize="))
     assert 0 < limit <= 2000

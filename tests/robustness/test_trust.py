@@ -19,7 +19,7 @@ from latentdo.persistence import load_arrays
 from latentdo.solvers.search.penalties import Penalties
 from latentdo.solvers.search.solve import SearchConfiguration, solve
 
-FEW = settings(max_examples=4, deadline=None)
+FEW = settings(max_examples=4)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
 from latentdo.app.words import plain_text
+from latentdo.notices import collecting
 from latentdo.readers import read_arrow, read_csv
 from latentdo.readers.arrow import ARROW
 from latentdo.readers.table import SEPARATORS, kind_of
@@ -117,8 +117,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     }
     regimes = None
     try:
-        with warnings.catch_warnings(record=True) as remarks:
-            warnings.simplefilter("always")
+        with collecting() as remarks:
             if labels == _NONE:
                 X = read_table(path, **reading)
             else:
@@ -127,7 +126,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     except (ValueError, ImportError, OSError) as error:
         st.error(plain_text(_plain(str(error), path, name)))
         return None
-    for remark in {str(remark.message): None for remark in remarks}:
+    for remark in dict.fromkeys(remark.message for remark in remarks):
         st.warning(plain_text(_plain(remark, path, name)))
     return _preview(Table(X, regimes, "none"))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,6 +23,7 @@ from latentdo.data import Dataset
 from latentdo.effects import usual_shift
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count, plain, read_rows
+from latentdo.notices import warn
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress
 
@@ -286,7 +286,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             if not self.resamples_:
                 raise
             message = f"interrupted after {len(self.resamples_)} of {self.n_resamples} resamples"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning, stacklevel=3)
         if self.checkpoint is not None:
             self.save(self.checkpoint)
         if self.failures_:
@@ -294,7 +294,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
                 f"{len(self.failures_)} of {self.n_resamples} resamples could not be fitted and are left out; the "
                 f"last reason: {self.failures_[-1]}"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning, stacklevel=3)
 
     def _summarise(self) -> None:
         """Show counts over the resamples as attributes."""

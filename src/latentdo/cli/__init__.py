@@ -26,6 +26,10 @@ __all__ = ["app", "main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if (
+        arguments is None
+    ):  # this process is ours: workers that it starts import nothing from the current folder either
+        os.environ.setdefault("PYTHONSAFEPATH", "1")
     try:
         with plain_warnings():
             code = app(

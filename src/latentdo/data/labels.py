@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from latentdo.data.messages import listed
 from latentdo.data.table import DataWarning, aligned_array
+from latentdo.notices import warn
 
 __all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels", "warn_about_rare_labels"]
 
@@ -220,7 +220,7 @@ def warn_about_rare_labels(codes: NDArray[np.int64], labels: Sequence[Hashable])
         near = [other for other in common if _is_misspelt(label, other)]
         if near:
             meant = max(near, key=lambda other: difflib.SequenceMatcher(None, label, other).ratio())
-            warnings.warn(
+            warn(
                 f"label {label!r} has {n} row{'' if n == 1 else 's'}; did you mean {meant!r}?",
                 DataWarning,
                 stacklevel=4,
@@ -275,7 +275,7 @@ def _check_mentioned(
         )
     if unseen and not has_unknown:
         message = f"targets mentions {listed(unseen)}, which no row of regimes has{_suggestion(unseen, seen)}"
-        warnings.warn(message, DataWarning, stacklevel=5)
+        warn(message, DataWarning, stacklevel=5)
 
 
 def _suggestion(wrong: Sequence[Hashable], known: Sequence[Hashable]) -> str:
@@ -352,7 +352,7 @@ def _hint_at_observational(seen: Sequence[Hashable], *, has_unknown: bool) -> No
         return  # the rows without a label may well be the ones without an intervention
     example = likely[0] if likely else seen[0]
     guess = f"{example!r} looks like it" if likely else f"The first is {example!r}"
-    warnings.warn(
+    warn(
         f"No label was named observational (without an intervention); the labels are {listed(seen)}. {guess}: pass "
         f"observational={example!r} if it is, or observational=None if there is none.",
         DataWarning,

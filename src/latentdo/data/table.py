@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from latentdo.data.messages import listed, shown
+from latentdo.notices import warn
 
 __all__ = [
     "DataWarning",
@@ -217,7 +217,7 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
     d = len(names)
     if n <= d:
         message = f"There are only {n} rows for {d} variables; a graph found in so few rows means little."
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
     varying = np.flatnonzero(spread > 0.0)
     if varying.size == 0:
         return
@@ -228,7 +228,7 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
             f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, "
             "so this does no harm if the units are right; check them."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
@@ -249,7 +249,7 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
             f"Columns that are copies of each other up to scale: {pairs}. Causes and effects of such a pair "
             "cannot be told apart; drop one of each."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
@@ -273,7 +273,7 @@ def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
             f"{copies} of {n} rows repeat an earlier row exactly. If they were copied by mistake, for instance when "
             "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too sure."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
@@ -305,7 +305,7 @@ def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklev
                 f"Column {name!r} is used as a variable, but looks like the condition of each row. If it is, "
                 f"{remedy.format(name=repr(name))}."
             )
-            warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+            warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
@@ -437,6 +437,4 @@ def _reads_as_number(entry: Any) -> bool:
 
 def _warn_if_rounded(values: Array, where: str) -> None:
     if values.size and np.abs(values).max() > _EXACT:
-        warnings.warn(
-            f"Integers beyond 2**53 in {where} may not be exact in float64.", DataWarning, stacklevel=5
-        )
+        warn(f"Integers beyond 2**53 in {where} may not be exact in float64.", DataWarning, stacklevel=5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from latentdo.estimator.arguments import (
 )
 from latentdo.estimator.questions import Questions
 from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress, solve, solve_stream
@@ -210,7 +210,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         check_arguments(parameters)
         if y is not None:
             message = "y is ignored; if it holds the conditions of the rows, pass them as regimes=."
-            warnings.warn(message, DataWarning, stacklevel=2)
+            warn(message, DataWarning, stacklevel=2)
         with noting() as notes:
             dataset = Dataset.from_table(
                 X,
@@ -225,7 +225,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
-            warnings.warn(notes[-1], UserWarning, stacklevel=2)
+            warn(notes[-1], UserWarning, stacklevel=2)
         result = solve(dataset, request, report)
         self._conclude(result, dataset, notes)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
@@ -296,7 +296,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         free = dataset.regimes is None or bool((dataset.regimes < 0).any())
         if free and (capped := at_the_limit(result, self.max_regimes)):
             notes.append(capped)
-            warnings.warn(capped, UserWarning, stacklevel=3)
+            warn(capped, UserWarning, stacklevel=3)
         kept = {name: value for name, value in self.get_params().items() if name != "checkpoint"}
         configuration = {**plain_arguments(kept), **more}
         if dataset.regimes is not None:
@@ -307,9 +307,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
-            warnings.warn(
-                f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3
-            )
+            warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable regime of new rows, ``[n]``."""

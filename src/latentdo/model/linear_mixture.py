@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from latentdo.compilation import njit
 from latentdo.model.fitted import Array, FittedModel, Topology
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -20,7 +20,7 @@ _LARGEST = 1e50  # of standardised variables; squares of what is far out then st
 _DENSE_LIMIT = 64  # with more variables most coefficients are zero, and multiplying zeros is most of the work
 
 
-@njit(cache=True)
+@njit
 def _add_targets(z, density, reference, index, coefficients, variances):  # type: ignore[no-untyped-def]
     """Replace the reference terms in ``density [n, n_regimes]`` by the targets' own, in place."""
     n, d = z.shape

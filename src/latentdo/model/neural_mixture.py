@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from latentdo.forks import prepare_torch
 from latentdo.model.densities import ConditionalDensity
 from latentdo.model.fitted import Array, FittedModel, Topology
 from latentdo.model.graph import GraphSample
@@ -46,6 +47,7 @@ class NeuralMixture(FittedModel):
 
     def __post_init__(self) -> None:
         """Build the networks once, and one density a variable."""
+        prepare_torch()
         density = self.architecture.build_density()
         density.load_state_dict(
             {name: torch.as_tensor(np.array(value)) for name, value in self.state.items()}
@@ -71,6 +73,7 @@ class NeuralMixture(FittedModel):
         self.__post_init__()
 
     def _parts(self, variable: int) -> tuple[ConditionalDensity, GraphSample, torch.Tensor]:
+        prepare_torch()
         return self._one(variable), self._graph, self._u  # type: ignore[attr-defined]
 
     @torch.no_grad()

@@ -12,8 +12,9 @@ which no amount of first-order training of a large network did in our studies. T
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latentdo.compilation import njit
 
 Array = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ def n_units(parameters: Array, n_inputs: int) -> int:
     return (parameters.size - 1 - n_inputs) // (n_inputs + 2)
 
 
-@njit(cache=True)
+@njit
 def evaluate(x, parameters):  # type: ignore[no-untyped-def]
     """Values ``[n]`` of the network at ``x [n, p]``."""
     n, p = x.shape

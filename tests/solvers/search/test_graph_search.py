@@ -148,7 +148,7 @@ def test_searches_share_one_interface(monkeypatch):
     assert tables.score_of(exact) == pytest.approx(score)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), d=st.integers(2, 6), seed=st.integers(0, 999))
 def test_both_searches_respect_constraints(data, d, seed):
     rng = np.random.default_rng(seed)

@@ -245,7 +245,7 @@ def test_targets_are_the_best_of_all_target_sets(imperfect):
     assert optimal >= 0.95 * n_instances, (optimal, max(gaps))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), imperfect=st.booleans())
 def test_known_targets_are_respected(seed, imperfect):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings as python_warnings
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -13,12 +12,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
+from latentdo.forks import prepare_torch
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.neural_mixture import NeuralMixture
 from latentdo.model.variants import Supervision
+from latentdo.notices import warn
 from latentdo.result import FitResult, Status
 from latentdo.solvers.gradient.build import check_device, edge_constraints
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -66,6 +67,7 @@ def solve(
     started = time.perf_counter()
     c = configuration
     check_device(c.device)
+    prepare_torch()
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
     warnings = _too_few_rows(dataset, supervision, c)
     hidden = supervision.n_regimes > 1 and bool((supervision.labels == UNKNOWN).any())
@@ -108,7 +110,7 @@ def solve(
     result = _assemble(dataset, supervision, c, best, restarts, warnings)
     result = replace(result, seconds=time.perf_counter() - started)
     if result.status == "not converged":
-        python_warnings.warn(result.message, ConvergenceWarning, stacklevel=2)
+        warn(result.message, ConvergenceWarning, stacklevel=2)
     return result
 
 
@@ -220,5 +222,5 @@ def _too_few_rows(
         f"{supervision.n_regimes} regimes, and there are {dataset.n_rows}: its graph is not to be relied on. "
         "Use solver='auto' or 'search', or a smaller max_regimes."
     )
-    python_warnings.warn(note, UserWarning, stacklevel=3)
+    warn(note, UserWarning, stacklevel=3)
     return (note,)

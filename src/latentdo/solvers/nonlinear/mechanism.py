@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.special import softmax
 
+from latentdo.compilation import njit
 from latentdo.model.relu_mixture import Noise
 from latentdo.model.relu_network import Array, evaluate
 from latentdo.solvers.nonlinear.levenberg import descend
@@ -93,7 +93,7 @@ def peaks(values: Array, weights: Array, n_components: int) -> Noise:
     return Noise(*shape)
 
 
-@njit(cache=True)
+@njit
 def _climb(residual, weights, shape, floor, iterations):  # type: ignore[no-untyped-def]
     """EM of a mixture of Gaussians in place; the rows of ``shape [3, c]`` are weights, means and variances."""
     c = shape.shape[1]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit
 from latentdo.model.fitted import FittedModel
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search import grow_shrink
@@ -36,7 +36,7 @@ class State(SearchState):
     model: LinearMixture
 
 
-@njit(cache=True)
+@njit
 def normalise(joint, labels, weights):  # type: ignore[no-untyped-def]
     """Turn ``log p(z, k)`` into responsibilities, in place; returns the log-likelihood."""
     loglik = 0.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from latentdo.compilation import njit
 from latentdo.model.fitted import Topology
 from latentdo.model.linear_mixture import LinearMixture
 from latentdo.solvers.search.families import FamilyTables
@@ -146,7 +146,7 @@ def choose_all_targets(
     return targets, scores
 
 
-@njit(cache=True)
+@njit
 def _fit_mechanism(moments, regimes, parents, variable, coefficients):  # type: ignore[no-untyped-def]
     """Regression of ``variable`` on ``parents`` in some regimes together; fills ``coefficients``, returns residuals.
 

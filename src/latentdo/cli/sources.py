@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cyclopts.config import Dict, Env
 
 from latentdo.cli.console import warn
+from latentdo.cli.faults import SHOW_TRACEBACK
 
 if TYPE_CHECKING:
     from cyclopts import App
@@ -36,7 +37,9 @@ class Environment:
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
         """Fill in what no flag has given; warn of variables that no command knows."""
-        set_here = sorted(variable for variable in os.environ if variable.startswith(PREFIX))
+        set_here = sorted(
+            variable for variable in os.environ if variable.startswith(PREFIX) and variable != SHOW_TRACEBACK
+        )
         if not set_here:  # the usual case; asking every command for its options takes time
             return
         known = {f"{PREFIX}{name.upper()}" for names in _options(app).values() for name in names}

@@ -16,6 +16,7 @@ __all__ = [
     "find_regime",
     "read_labels",
     "read_matrix",
+    "read_origin",
     "read_targets",
 ]
 
@@ -105,6 +106,33 @@ def read_targets(path: Path, labels: dict[str, Any]) -> pd.DataFrame:
     """A 0/1 table whose index holds the labels of the regime column, with their types."""
     table = read_matrix(path)
     return table.set_axis([labels.get(str(label), label) for label in table.index], axis=0)
+
+
+def read_origin(path: Path) -> tuple[dict[str, str] | None, dict[str, list[str]] | None]:
+    """What ``result.json`` adds to the model: the versions that made it, and what ``diagnose()`` said; None if absent.
+
+    The file is meant for people and other programs, so it may have been edited; what the report could not show is
+    refused with the name of the field.
+    """
+    from pydantic import BaseModel, ValidationError
+
+    class Diagnosis(BaseModel):
+        sentences: dict[str, list[str]] | None = None
+
+    class Origin(BaseModel):
+        versions: dict[str, str] | None = None
+        diagnosis: Diagnosis | None = None
+
+    try:
+        origin = Origin.model_validate_json(path.read_bytes(), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
+        raise ValueError(
+            f"{str(path)!r} is not as `latentdo fit` wrote it ({field}{first['msg']}); restore it, or delete it and "
+            "fit again."
+        ) from None
+    return origin.versions, None if origin.diagnosis is None else origin.diagnosis.sentences
 
 
 def read_matrix(path: Path) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from latentdo.report.wording import MINUS, cell
@@ -26,12 +27,16 @@ def trial_table(trials: pd.DataFrame) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If columns are missing.
+        If columns are missing, or hold no numbers.
     """
     if missing := sorted(_OUTCOMES - set(trials.columns)):
         raise ValueError(f"the table of trials has no column {', '.join(missing)}; was it changed?")
+    for name in sorted(_OUTCOMES):
+        numbers = pd.api.types.is_numeric_dtype(trials[name].dtype)  # truth values included
+        if not numbers or not np.isfinite(trials[name].to_numpy(dtype=np.float64)).all():
+            raise ValueError(f"the table of trials must hold numbers in the column {name!r}; was it changed?")
     order = trials.sort_values("held_out", ascending=False, kind="stable")
-    shown = order[(order["chosen"]) | (order.reset_index().index < _MOST_TRIALS)]
+    shown = order[(order["chosen"].astype(bool)) | (order.reset_index().index < _MOST_TRIALS)]
     names = [str(name) for name in trials.columns if name not in _OUTCOMES]
     return {
         "parameters": names,

@@ -12,6 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from latentdo.data.tensors import without_gradient
+
 __all__ = [
     "DataWarning",
     "Missing",
@@ -330,8 +332,13 @@ def _array(X: Any) -> Array:
         X = np.ma.filled(
             np.ma.asarray(X, dtype=np.float64), np.nan
         )  # np.asarray would bring the masked values back
-    array = check_array(X, dtype="numeric", ensure_all_finite=False)
-    values = np.array(array, dtype=np.float64, order="C")
+    try:
+        array = check_array(without_gradient(X), dtype="numeric", ensure_all_finite=False)
+        values = np.array(array, dtype=np.float64, order="C")
+    except OverflowError:
+        raise ValueError(
+            "X holds an integer too large for float64; express its column in another unit, or drop it."
+        ) from None
     if array.dtype.kind in "iu":
         _warn_if_rounded(values, "X")
     return values
@@ -381,7 +388,7 @@ def _first_text(column: pd.Series[Any]) -> int | None:
             return i
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return i
     return None
 
@@ -398,9 +405,17 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
     return (
-        f"{start} (row {row}, counted from 0, of {names[0]!r} is {entries.iloc[row]!r}); {remedy}, correct "
+        f"{start} (row {row}, counted from 0, of {names[0]!r} is {_brief(entries.iloc[row])}); {remedy}, correct "
         "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
     )
+
+
+def _brief(entry: Any) -> str:
+    """An entry in a message; Python refuses to write integers of thousands of digits."""
+    if isinstance(entry, int) and entry.bit_length() > 1024:
+        return "an integer too large for float64"
+    text = repr(entry)
+    return text if len(text) <= 80 else f"{text[:60]}..."
 
 
 def _reads_as_number(entry: Any) -> bool:
@@ -412,7 +427,7 @@ def _reads_as_number(entry: Any) -> bool:
         return True
     try:
         float(entry)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return not isinstance(entry, pd.Timestamp | pd.Timedelta)
 

@@ -281,9 +281,12 @@ def _model(family: str, arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
     if len(own) + len(_ARRAYS) != len(arrays):
         raise ResultFileError("holds other arrays than a result has.")
     try:
-        return kind.from_arrays(own)
+        model = kind.from_arrays(own)
     except KeyError as error:
         raise ResultFileError(f"lacks the array {_MODEL}{error.args[0]}.") from None
+    if surplus := set(own) - set(model.to_arrays()):
+        raise ResultFileError(f"holds other arrays than its model has: {_MODEL}{min(surplus)}.")
+    return model
 
 
 def _try(model: FittedModel) -> None:

@@ -161,7 +161,7 @@ def test_odd_tables_get_one_sentence(X):
 
 @pytest.mark.parametrize("value", [HUGE, ABSURD], ids=["huge", "absurd"])
 def test_labels_of_hundreds_of_digits_are_refused_by_name(value):
-    with pytest.raises(ValueError, match="regimes.*as text"):
+    with pytest.raises(ValueError, match=r"regimes.*as text"):
         fit(regimes=[0, value] * 40)
 
 

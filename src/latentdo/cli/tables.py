@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from latentdo.names import from_cell
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -143,6 +145,7 @@ def read_matrix(path: Path) -> pd.DataFrame:
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     table = pd.read_csv(path, converters={0: str}, float_precision="round_trip")
     table = table.set_index(table.columns[0])
+    table.index, table.columns = table.index.map(from_cell), table.columns.map(from_cell)
     text = [str(name) for name in table.columns[[kind.kind not in "biuf" for kind in table.dtypes]]]
     if text:
         raise ValueError(f"{str(path)!r} must hold numbers, but these columns do not: {', '.join(text)}.")
@@ -159,4 +162,5 @@ def read_labels(path: Path) -> pd.Series[Any]:
     missing = {"row", "regime"} - set(table.columns)
     if missing:
         raise ValueError(f"{str(path)!r} lacks the column {' and '.join(sorted(missing))}.")
-    return table.set_index("row")["regime"]
+    rows = table["row"].map(lambda row: from_cell(row) if isinstance(row, str) else row)
+    return table["regime"].map(from_cell).set_axis(rows.to_numpy())

@@ -138,8 +138,6 @@ class LinearMixture(FittedModel):
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """See :meth:`FittedModel.from_arrays`."""
         own = {name: np.array(arrays[name]) for name in cls._OWN_ARRAYS}
-        if surplus := set(arrays) - set(own) - {"adjacency", "targets", "weights"}:
-            raise ValueError(f"there are other arrays than a linear model has: {', '.join(sorted(surplus))}")
         topology = Topology.from_arrays(arrays)
         if own["target_index"].dtype != np.int64 or own["target_index"].shape != (topology.targets.sum(), 2):
             raise ValueError("target_index does not list the targets")

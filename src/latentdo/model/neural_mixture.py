@@ -151,8 +151,6 @@ class NeuralMixture(FittedModel):
             wanted = {name: tuple(v.shape) for name, v in architecture.build_density().state_dict().items()}
         if {name: v.shape for name, v in state.items() if v.dtype == np.float32} != wanted:
             raise ValueError("the weights of the networks do not fit the architecture")
-        if len(values) != 5 + len(state):
-            raise ValueError("there are other arrays than a model of networks has")
         for name, value in (*state.items(), ("embeddings", embeddings)):
             if not np.isfinite(value).all():
                 raise ValueError(f"{name} are not finite")

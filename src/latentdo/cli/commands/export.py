@@ -8,6 +8,7 @@ from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
 from latentdo.cli.tables import check_results
+from latentdo.names import from_cell
 
 
 @app.command
@@ -61,7 +62,7 @@ def export(
                 "an .h5ad file is made of a fit and its cells: pass --cells, and no --consensus."
             )
         anndata = need("anndata", "anndata", "bio", "Writing .h5ad files")
-        rows = pd.read_csv(results / "regimes.csv", dtype=str)["row"]
+        rows = pd.read_csv(results / "regimes.csv", dtype=str)["row"].map(from_cell)
         result = load_result(results / "model.safetensors")
         found = to_anndata(result, anndata.read_h5ad(cells), X=pd.DataFrame(index=rows))
         write_atomically(target, found.write_h5ad)

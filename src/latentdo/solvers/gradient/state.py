@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -68,12 +69,12 @@ class TrainState:
         numbers = (self.rate_scale, self.best, self.evidence, self.violation)
         fine = {
             "model": isinstance(self.model, Mapping)
-            and all(isinstance(v, Tensor) and bool((v == v).all()) for v in self.model.values()),
+            and all(isinstance(v, Tensor) and not bool(v.isnan().any()) for v in self.model.values()),
             "optimizer": isinstance(self.optimizer, Mapping),
             "rng": isinstance(self.rng, Tensor),
             "phase": self.phase in get_args(Phase),
             "count of steps": all(isinstance(v, int) and v >= 0 for v in counts),
-            "evidence": all(isinstance(v, float) and v == v for v in numbers)
+            "evidence": all(isinstance(v, float) and not math.isnan(v) for v in numbers)
             and 0.0 < self.rate_scale <= 1.0,
             "adjacency": self.adjacency is None or isinstance(self.adjacency, Tensor),
             "history": all(isinstance(entry, Mapping) for entry in self.history),

@@ -92,7 +92,8 @@ def build_result(
         "responsibilities": model.responsibilities(z),
         "edge_probabilities": edge,
         "ancestor_probabilities": edge,
-        "target_probabilities": np.clip(targets + rng.uniform(-0.1, 0.1, targets.shape), 0, 1),
+        "target_probabilities": np.clip(targets + rng.uniform(-0.1, 0.1, targets.shape), 0, 1)
+        * (np.arange(len(targets)) > 0)[:, None],
         "evidence": -1234.5,
         "evidence_terms": {"log_likelihood": -1200.0, "penalty": -34.5},
         "solver": "search",

@@ -1,5 +1,4 @@
 import json
-import math
 import os
 import struct
 import warnings
@@ -14,6 +13,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from latentdo import persistence
+from latentdo.data import is_unknown
 from latentdo.model.fitted import FittedModel
 from latentdo.persistence import FORMAT, NewerFormatError, ResultFileError, load_result, save_result
 
@@ -83,10 +83,15 @@ def test_everything_comes_back(case, saved):
 
 @settings(max_examples=40)
 @given(
-    names=st.lists(labels, min_size=6, max_size=6),
-    columns=st.lists(st.text(max_size=12), min_size=5, max_size=5),
+    names=st.lists(
+        labels.filter(lambda label: not is_unknown(label)),
+        min_size=6,
+        max_size=6,
+        unique_by=(repr, lambda label: label),
+    ),
+    columns=st.lists(st.text(max_size=12), min_size=5, max_size=5, unique=True),
     configuration=st.dictionaries(st.text(max_size=6), nested, max_size=4),
-    evidence=st.floats(),
+    evidence=st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, columns, configuration, evidence):
     result = make_result(
@@ -95,7 +100,7 @@ def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, colum
         regime_names=tuple(names),
         configuration=configuration,
         evidence=evidence,
-        history=(configuration,),
+        history=({key: value for key, value in configuration.items() if isinstance(value, str)},),
     ).result
     first, second, third = (tmp_path / name for name in ("a", "b", "c"))
     save_result(result, first)
@@ -107,7 +112,7 @@ def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, colum
     assert repr(again.regime_names) == repr(tuple(names))
     assert canonical(again.configuration) == canonical(configuration)
     assert again.columns == tuple(columns)
-    assert math.isclose(again.evidence, evidence) or math.isnan(evidence)
+    assert again.evidence == evidence
 
 
 @pytest.mark.parametrize("transform", ["log", "rank-gaussian"])

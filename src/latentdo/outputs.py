@@ -19,6 +19,7 @@ import pandas as pd
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
 from latentdo.interop import to_graphml
+from latentdo.names import to_cell
 from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
 from latentdo.result import FitResult
@@ -255,4 +256,12 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
-    table.to_csv(path, index=index, encoding="utf-8", errors="backslashreplace", lineterminator="\n")
+    def harmless(values: Any) -> Any:
+        """Text that no spreadsheet runs; numbers as they are."""
+        return values.map(lambda value: to_cell(value) if isinstance(value, str) else value)
+
+    words = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
+    safe = table.assign(**{name: harmless(table[name]) for name in words}).rename(columns=to_cell)
+    if index:
+        safe.index = harmless(safe.index)
+    safe.to_csv(path, index=index, encoding="utf-8", errors="backslashreplace", lineterminator="\n")

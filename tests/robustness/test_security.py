@@ -21,6 +21,8 @@ from latentdo.app import server_arguments
 from latentdo.outputs import write_outputs
 from latentdo.persistence import ResultFileError
 from latentdo.solvers.gradient import checkpoint
+from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
+from latentdo.solvers.gradient.state import TrainState
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -99,6 +101,33 @@ def test_loaders_run_nothing(tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         checkpoint.load(tmp_path / "checkpoint", "f")
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "asleep"},
+        {"step": -1},
+        {"step": "many"},
+        {"evidence": float("nan")},
+        {"rate_scale": 0.0},
+        {"model": {"w": torch.tensor([float("nan")])}},
+        {"model": 3},
+        {"rng": 3},
+        {"history": [3]},
+        {"lagrangian": {"unknown": 1.0}},
+        {"surprise": 1},
+    ],
+)
+def test_forged_checkpoints_are_refused_by_file(tmp_path, change):
+    path = tmp_path / "checkpoint"
+    state = TrainState({"w": torch.ones(2)}, {}, torch.get_rng_state(), AugmentedLagrangian())
+    checkpoint.save(path, state, "f")
+    assert checkpoint.load(path, "f").phase == "relaxed"
+    content = torch.load(path, weights_only=True)
+    torch.save(content | change, path)
+    with pytest.raises(ValueError, match=r"checkpoint.*delete it"):
+        checkpoint.load(path, "f")
 
 
 def test_text_in_a_table_is_never_evaluated(tmp_path):

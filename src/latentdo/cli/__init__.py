@@ -1,15 +1,16 @@
 """The command line: thin sub-commands over the public interface.
 
-Exit codes: 0 done, 1 something was wrong with data or arguments (one message, no traceback), 2 wrong usage, 130
-interrupted. Results go to standard output, everything else to standard error. Heavy imports happen inside the
-commands, so that ``--help`` is quick. ``commands`` holds one file a sub-command, ``options`` what they share, and
-``sources`` where options come from besides flags.
+Exit codes: 0 done, 1 something was wrong with data or arguments (one message, no traceback), 2 wrong usage, 70 a fault
+of ours (one message, the traceback in a file), 130 interrupted. Results go to standard output, everything else to
+standard error. Heavy imports happen inside the commands, so that ``--help`` is quick. ``commands`` holds one file per
+sub-command, ``options`` what they share, and ``sources`` where options come from besides flags.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 # Busy waiting between parallel regions makes small machines many times slower; OpenMP reads this once, when loaded.
@@ -20,6 +21,7 @@ from cyclopts import CycloptsError
 import latentdo.cli.commands  # noqa: F401  (registers the sub-commands)
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, console, plain_warnings
+from latentdo.cli.faults import EXIT_FAULT, about_fault, wants_traceback
 
 __all__ = ["app", "main"]
 
@@ -46,7 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `latentdo ... | head`: nobody listens any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
-        return 1
+    except Exception as error:
+        if wants_traceback():
+            traceback.print_exc()
+        if isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
+            complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
+            return 1
+        complain(about_fault(error))
+        return EXIT_FAULT
     return code if isinstance(code, int) else 0

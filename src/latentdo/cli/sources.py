@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from cyclopts import CoercionError, Token
 
 from latentdo.cli.console import warn
+from latentdo.cli.faults import SHOW_TRACEBACK
 from latentdo.cli.values import takes_whole_numbers, words_of_text, words_of_value
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ class Environment:
 
     def __call__(self, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:  # noqa: ARG002
         """Fill in what no flag has given; warn of variables that no command knows."""
-        set_here = sorted(variable for variable in os.environ if variable.startswith(PREFIX))
+        set_here = sorted(
+            variable for variable in os.environ if variable.startswith(PREFIX) and variable != SHOW_TRACEBACK
+        )
         if not set_here:  # the usual case; asking every command for its options takes time
             return
         from latentdo.readers import UNPACKED_VARIABLE

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from latentdo.data.messages import listed, shown
+from latentdo.data.tensors import without_gradient
 from latentdo.notices import warn
 
 __all__ = [
@@ -340,7 +341,7 @@ def _array(X: Any) -> Array:
             np.ma.asarray(X, dtype=np.float64), np.nan
         )  # np.asarray would bring the masked values back
     try:
-        array = check_array(X, dtype="numeric", ensure_all_finite=False)
+        array = check_array(without_gradient(X), dtype="numeric", ensure_all_finite=False)
         values = np.array(array, dtype=np.float64, order="C")
     except OverflowError as error:
         cells = np.ndenumerate(np.asarray(X, dtype=object))

@@ -13,7 +13,6 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning
@@ -23,6 +22,7 @@ from latentdo.estimator.arguments import (
     check_number_of_labels,
     make_request,
     plain_arguments,
+    seed_of,
 )
 from latentdo.estimator.questions import Questions
 from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
@@ -274,7 +274,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
-                random_state=int(check_random_state(self.random_state).randint(2**31)),
+                random_state=seed_of(self.random_state),
                 n_jobs=effective_n_jobs(self.n_jobs),
                 ranks=Ranks.current(),
             )
@@ -293,6 +293,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     def _conclude(self, result: FitResult, dataset: Dataset, notes: list[str], **more: int) -> None:
         """Keep the result together with what was asked for and what is to be said about it."""
+        try:
+            result.check()
+        except ValueError as error:
+            raise ValueError(
+                f"The fit broke down numerically: its {error}. Look for columns of extreme values, or for extreme "
+                "edge_prior, target_prior, concentration or learning_rate."
+            ) from error
         free = dataset.regimes is None or bool((dataset.regimes < 0).any())
         if free and (capped := at_the_limit(result, self.max_regimes)):
             notes.append(capped)

@@ -14,15 +14,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from latentdo.graphs import topological_order
+from latentdo.graphs import is_dag, topological_order
 
 Array = NDArray[np.float64]
+
+LARGEST_PARAMETER: Final = 1e50
+"""Of a saved model, in standardised units: squares of what is far out then stay finite; fits stay below 1e12."""
+
+SUM_TOLERANCE: Final = 1e-6
+"""How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +49,37 @@ class Topology:
     targets: NDArray[np.int8]
     weights: Array
 
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """The discrete part of a saved model; refuses what no fit could have found, before anything trusts it.
+
+        Raises
+        ------
+        ValueError
+            Naming the array.
+        """
+        adjacency, targets, weights = (np.array(arrays[name]) for name in ("adjacency", "targets", "weights"))
+        d, k = len(np.atleast_1d(adjacency)), len(np.atleast_1d(targets))
+        for name, array, shape in (
+            ("adjacency", adjacency, (d, d)),
+            ("targets", targets, (k, d)),
+            ("weights", weights, (k,)),
+        ):
+            if array.shape != shape or array.size == 0:
+                raise ValueError(f"{name} has the shape {array.shape}")
+        for name, array in (("adjacency", adjacency), ("targets", targets)):
+            if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+                raise ValueError(f"{name} holds other values than 0 and 1")
+        if not is_dag(adjacency):
+            raise ValueError("adjacency has a cycle")
+        if targets[0].any():
+            raise ValueError("targets change the reference, whose row must be zero")
+        if weights.dtype != np.float64 or not ((weights >= 0.0) & (weights <= 1.0 + SUM_TOLERANCE)).all():
+            raise ValueError("weights of regimes are not shares between 0 and 1")
+        if not abs(weights.sum() - 1.0) <= SUM_TOLERANCE:
+            raise ValueError("weights of regimes do not sum to one")
+        return cls(adjacency, targets, weights)
+
     @property
     def n_regimes(self) -> int:
         """Number of regimes, the reference included."""
@@ -52,6 +89,19 @@ class Topology:
     def n_variables(self) -> int:
         """Number of variables."""
         return int(self.adjacency.shape[0])
+
+
+def check_parameters(name: str, values: Array, *, positive: bool = False) -> None:
+    """Refuse saved parameters that no fit gives; ``positive`` ones may not be tiny either.
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    low = 1.0 / LARGEST_PARAMETER if positive else -LARGEST_PARAMETER
+    if values.dtype != np.float64 or not ((values > low) & (values < LARGEST_PARAMETER)).all():
+        raise ValueError(f"{name} are not such as a fit gives")
 
 
 class FittedModel(ABC):

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from latentdo.compilation import njit
-from latentdo.model.fitted import Array, FittedModel, Topology
+from latentdo.model.fitted import Array, FittedModel, Topology, check_parameters
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-
-_LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
 
 _DENSE_LIMIT = 64  # with more variables most coefficients are zero, and multiplying zeros is most of the work
 
@@ -68,6 +66,9 @@ class LinearMixture(FittedModel):
     target_variances: Array
 
     family: ClassVar[str] = "linear"
+    _OWN_ARRAYS: ClassVar = (
+        "coefficients", "variances", "target_index", "target_coefficients", "target_variances"
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """Remember where each target's own mechanism stands."""
@@ -136,9 +137,11 @@ class LinearMixture(FittedModel):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """See :meth:`FittedModel.from_arrays`."""
-        values = {name: np.array(array) for name, array in arrays.items()}
-        topology = Topology(values.pop("adjacency"), values.pop("targets"), values.pop("weights"))
-        model = cls(topology, **values)
+        own = {name: np.array(arrays[name]) for name in cls._OWN_ARRAYS}
+        topology = Topology.from_arrays(arrays)
+        if own["target_index"].dtype != np.int64 or own["target_index"].shape != (topology.targets.sum(), 2):
+            raise ValueError("target_index does not list the targets")
+        model = cls(topology, **own)
         model._check()
         return model
 
@@ -154,17 +157,14 @@ class LinearMixture(FittedModel):
         if not np.array_equal(
             np.argwhere(self.topology.targets), self.target_index[np.lexsort(self.target_index.T[::-1])]
         ):
-            raise ValueError("the own mechanisms do not belong to the targets")
+            raise ValueError("target_index does not list the targets")
         own = self.topology.adjacency.T == 0
         if (
             self.coefficients[:, 1:][own].any()
             or self.target_coefficients[:, 1:][own[self.target_index[:, 1]]].any()
         ):
             raise ValueError("a variable depends on others than its parents")
-        slopes = np.concatenate([self.coefficients.ravel(), self.target_coefficients.ravel()])
-        variances = np.concatenate([self.variances, self.target_variances])
-        if not (
-            (np.abs(slopes) < _LARGEST).all()
-            and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
-        ):
-            raise ValueError("coefficients or variances are not such as a fit gives")
+        for name in ("coefficients", "target_coefficients"):
+            check_parameters(name, getattr(self, name))
+        for name in ("variances", "target_variances"):
+            check_parameters(name, getattr(self, name), positive=True)

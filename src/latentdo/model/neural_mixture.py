@@ -19,6 +19,7 @@ from latentdo.model.linear_mixture import LinearMixture
 from latentdo.model.mixture import Architecture
 
 _FAMILY_CODES = ("linear", "nonlinear", "flow")
+_LARGEST_SHAPE = 4096  # of one side of a network; a hundred times what the paper uses
 _CHUNK = 20_000  # rows evaluated at once, so that memory does not grow with their number
 
 
@@ -128,8 +129,12 @@ class NeuralMixture(FittedModel):
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """See :class:`FittedModel`."""
         values: dict[str, NDArray[Any]] = {name: np.array(array) for name, array in arrays.items()}
-        topology = Topology(values["adjacency"], values["targets"], values["weights"])
-        family, perfect, size, width, blocks, layers, units = (int(v) for v in values["architecture"])
+        topology = Topology.from_arrays(arrays)
+        shape = values["architecture"]
+        highest = [len(_FAMILY_CODES) - 1, 1, *[_LARGEST_SHAPE] * 5]
+        if shape.dtype != np.int64 or shape.shape != (7,) or not ((shape >= 0) & (shape <= highest)).all():
+            raise ValueError(f"architecture is {shape.tolist()}, which no fit has")
+        family, perfect, size, width, blocks, layers, units = (int(v) for v in shape)
         architecture = Architecture(
             density=_FAMILY_CODES[family],
             perfect=bool(perfect),
@@ -142,7 +147,17 @@ class NeuralMixture(FittedModel):
             flow_units=units,
         )
         state = {name.removeprefix("state."): v for name, v in values.items() if name.startswith("state.")}
-        return cls(topology, architecture, values["embeddings"], state)
+        embeddings = values["embeddings"]
+        if embeddings.dtype != np.float32 or embeddings.shape != (topology.n_regimes, size):
+            raise ValueError(f"embeddings have the shape {embeddings.shape}")
+        with torch.device("meta"):  # sizes alone: forged ones must not fill the memory
+            wanted = {name: tuple(v.shape) for name, v in architecture.build_density().state_dict().items()}
+        if {name: v.shape for name, v in state.items() if v.dtype == np.float32} != wanted:
+            raise ValueError("the weights of the networks do not fit the architecture")
+        for name, value in (*state.items(), ("embeddings", embeddings)):
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} are not finite")
+        return cls(topology, architecture, embeddings, state)
 
     @torch.no_grad()
     def to_linear(self) -> LinearMixture:

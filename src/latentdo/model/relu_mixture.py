@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.fitted import Array, FittedModel, Topology
+from latentdo.model.fitted import SUM_TOLERANCE, Array, FittedModel, Topology, check_parameters
 from latentdo.model.relu_network import evaluate, hidden
 
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -168,12 +168,11 @@ class ReluMixture(FittedModel):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
         """See :meth:`FittedModel.from_arrays`."""
-        topology = Topology(
-            np.array(arrays["adjacency"], dtype=np.int8),
-            np.array(arrays["targets"], dtype=np.int8),
-            np.array(arrays["weights"], dtype=np.float64),
-        )
-        keys = [(int(k), int(j)) for k, j in np.array(arrays["target_index"], dtype=np.int64)]
+        topology = Topology.from_arrays(arrays)
+        index = np.array(arrays["target_index"])
+        if index.dtype != np.int64 or index.shape != (topology.targets.sum(), 2):
+            raise ValueError("target_index does not list the targets")
+        keys = [(int(k), int(j)) for k, j in index]
         noises = tuple(_noise(flat) for flat in _split("noises", arrays))
         own_noises = [_noise(flat) for flat in _split("own_noises", arrays)]
         coefficients = _split("own", arrays)
@@ -206,8 +205,16 @@ class ReluMixture(FittedModel):
             if mechanism.coefficients.size not in (1, 1 + p, 1 + p + units[j]):
                 raise ValueError(f"an own mechanism has {mechanism.coefficients.size} coefficients")
         every = (*self.noises, *(mechanism.noise for mechanism in self.own.values()))
-        if not all((noise.variances > 0.0).all() and (noise.weights > 0.0).all() for noise in every):
-            raise ValueError("a variance or a weight of the noise is not positive")
+        for network in self.networks:
+            check_parameters("networks", network)
+        for mechanism in self.own.values():
+            check_parameters("own mechanisms", mechanism.coefficients)
+        for noise in every:
+            check_parameters("means of the noise", noise.means)
+            check_parameters("variances of the noise", noise.variances, positive=True)
+            check_parameters("weights of the noise", noise.weights, positive=True)
+            if not abs(noise.weights.sum() - 1.0) <= SUM_TOLERANCE:
+                raise ValueError("weights of the noise do not sum to one")
 
 
 def _flat(noise: Noise) -> Array:
@@ -225,5 +232,10 @@ def _join(name: str, parts: list[Array]) -> dict[str, NDArray[np.generic]]:
 
 
 def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> list[Array]:
-    ends = np.cumsum(np.array(arrays[f"{name}_sizes"], dtype=np.int64))
-    return list(np.split(np.array(arrays[name], dtype=np.float64), ends))[:-1]
+    values, sizes = np.array(arrays[name]), np.array(arrays[f"{name}_sizes"])
+    if (values.dtype, sizes.dtype) != (np.float64, np.int64) or (values.ndim, sizes.ndim) != (1, 1):
+        raise ValueError(f"{name} are not lists of numbers")
+    # each is compared first: a sum of huge sizes would wrap around
+    if not ((sizes >= 0) & (sizes <= values.size)).all() or sizes.sum() != values.size:
+        raise ValueError(f"{name} have other sizes than {name}_sizes says")
+    return list(np.split(values, np.cumsum(sizes)))[:-1]

@@ -42,7 +42,7 @@ def trial_table(trials: pd.DataFrame) -> dict[str, Any]:
     """
     check_trials(trials)
     order = trials.sort_values("held_out", ascending=False, kind="stable")
-    shown = order[(order["chosen"]) | (order.reset_index().index < _MOST_TRIALS)]
+    shown = order[(order["chosen"].astype(bool)) | (order.reset_index().index < _MOST_TRIALS)]
     names = [str(name) for name in trials.columns if name not in _OUTCOMES]
     return {
         "parameters": names,

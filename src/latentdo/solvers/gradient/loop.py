@@ -31,6 +31,10 @@ Progress = Callable[[dict[str, Any]], None]
 MAX_BACK_OFFS = 8
 
 
+class DivergedError(FloatingPointError, ValueError):
+    """Training broke down for good; a ValueError too, because a smaller learning rate or other units mend it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """The rows a run trains on.
@@ -121,7 +125,7 @@ class Trainer:
 
         Raises
         ------
-        FloatingPointError
+        DivergedError
             If the loss stays broken after repeated back-offs.
         """
         self.restore(state)
@@ -132,7 +136,7 @@ class Trainer:
                 if self._is_broken(new, state):
                     back_offs += 1
                     if back_offs > MAX_BACK_OFFS:
-                        raise FloatingPointError(
+                        raise DivergedError(
                             f"The loss is not finite or explodes at step {state.step}, even at learning rate "
                             f"{self.configuration.learning_rate * state.rate_scale:.1e}. Try a smaller "
                             "learning_rate, or transform='rank-gaussian' for heavy tails."

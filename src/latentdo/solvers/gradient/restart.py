@@ -287,7 +287,7 @@ def _train(
     if path is None:
         return trainer.run(first, progress)
     last = time.monotonic()
-    latest = checkpoint.load(path, fingerprint) or first
+    latest = checkpoint.load(path, fingerprint, trainer.restore) or first
     trainer.ranks.wait()  # or a rank that is late would find what this run has written
 
     def after(state: TrainState) -> None:

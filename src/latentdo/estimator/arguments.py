@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from latentdo.data import Dataset
+from latentdo.files import check_seconds
 from latentdo.solvers.select import CHOICES, Request
 
 
@@ -99,6 +100,7 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
         device=p["device"],
         n_jobs=effective_n_jobs(p["n_jobs"]),
         checkpoint=None if p["checkpoint"] is None else Path(p["checkpoint"]),
+        checkpoint_seconds=check_seconds(p["checkpoint_seconds"]),
         verbose=bool(p["verbose"]),
     )
 

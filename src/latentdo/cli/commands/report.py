@@ -44,7 +44,8 @@ def report(
     import pandas as pd
 
     from latentdo.bootstrap import BootstrapDAG
-    from latentdo.persistence import load_result, write_atomically
+    from latentdo.files import write_atomically
+    from latentdo.persistence import load_result
     from latentdo.readers import read_table
     from latentdo.report import render_report
 

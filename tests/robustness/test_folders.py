@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -292,7 +293,7 @@ def test_a_destination_that_cannot_be_written_is_noticed_before_the_work(
         monkeypatch.setattr(kind, "fit", never)
     monkeypatch.setattr(scm, "simulate", never)
     if obstacle == "full":
-        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 0))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     else:
 
         def refuse(_: int) -> None:

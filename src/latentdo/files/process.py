@@ -92,6 +92,15 @@ def _host() -> str:
     return _digest(f"{platform.node()} {space}")
 
 
+@cache
+def _boot() -> str:
+    """Tells one start of the machine from the next; processes count their beginning from it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:  # some sandboxes do not show it, but then a restart gives them another process space
+        return ""
+
+
 def _started(pid: int) -> str | None:
     """When a process began, in a form that only compares; None if there is no such process."""
     if Path("/proc/self/stat").exists():
@@ -102,7 +111,7 @@ def _started(pid: int) -> str | None:
             return _UNKNOWN if _is_hidden(pid) else None
         if fields[0] in _DEAD:
             return None
-        return _digest(f"{Path('/proc/sys/kernel/random/boot_id').read_text()} {fields[19]}")
+        return _digest(f"{_boot()} {fields[19]}")
     if os.name == "posix":
         listed = subprocess.run(
             ["ps", "-p", str(pid), "-o", "stat=", "-o", "lstart="],

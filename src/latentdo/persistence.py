@@ -12,9 +12,7 @@ import hashlib
 import importlib
 import json
 import math
-import os
-import secrets
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from importlib import metadata as packages
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
 from latentdo.result import FitResult
 from latentdo.transforms import Preprocessor
@@ -38,7 +37,6 @@ __all__ = [
     "pack_result",
     "save_arrays",
     "save_result",
-    "write_atomically",
 ]
 
 FORMAT: Final = 1
@@ -179,29 +177,6 @@ def load_arrays(path: str | Path, entry: str) -> tuple[dict[str, Any], dict[str,
             f"{str(path)!r} is damaged: its checksum does not match. Copy or save it again."
         )
     return state, arrays
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then move it there in one step.
-
-    A full disk or a folder that may not be written leaves what was there untouched, and the error names the file.
-    """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist; create it first.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # or a crash of the machine could leave the new name with nothing in it
-        os.replace(temporary, path)
-    except OSError as error:
-        # the system names the temporary file, or none at all
-        reason = f"cannot write, nothing was changed: {error.strerror or error}"
-        raise OSError(error.errno, reason, str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

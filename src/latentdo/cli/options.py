@@ -10,12 +10,26 @@ from cyclopts import Parameter
 
 from latentdo.cli.values import names_in_line
 
-__all__ = ["ConfigFile", "DaskAddress", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
+__all__ = [
+    "CheckpointSeconds",
+    "ConfigFile",
+    "DaskAddress",
+    "EstimatorOptions",
+    "Flag",
+    "KnownOptions",
+    "ReadOptions",
+]
 
 ConfigFile = Annotated[
     Path | None,
     Parameter(
         help="TOML file with options; its keys are their names with underscores, as in max_regimes = 8."
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    Parameter(
+        help="Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step."
     ),
 ]
 DaskAddress = Annotated[
@@ -97,6 +111,11 @@ class EstimatorOptions:
     forbidden: Pairs = None
     required: Pairs = None
     tiers: Lines = None
+
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the solver can go on from a checkpoint."""
+        return self.solver in ("gradient", "paper")
 
     def given(self) -> dict[str, Any]:
         """Only what the user gave."""

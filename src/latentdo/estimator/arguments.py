@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from latentdo.data import Dataset
 from latentdo.data.messages import shown
+from latentdo.files import check_seconds
 from latentdo.solvers.select import CHOICES, Request
 
 LARGEST_LOG_ODDS: Final = 1e6
@@ -151,6 +152,7 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
         device=p["device"],
         n_jobs=effective_n_jobs(p["n_jobs"]),
         checkpoint=None if p["checkpoint"] is None else Path(p["checkpoint"]),
+        checkpoint_seconds=check_seconds(p["checkpoint_seconds"]),
         verbose=bool(p["verbose"]),
     )
 

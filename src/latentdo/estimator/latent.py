@@ -26,6 +26,7 @@ from latentdo.estimator.arguments import (
 )
 from latentdo.estimator.questions import Questions
 from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -89,8 +90,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Starts that run in parallel; -1 for all processors, or for all workers of a cluster within
         ``joblib.parallel_config``.
     checkpoint : str or Path, optional
-        File (the beginning of its name) to which the gradient solvers write their state every minute and when they are
+        File (the beginning of its name) to which the gradient solvers write their state now and then and when they are
         interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
+    checkpoint_seconds : float
+        Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step.
     verbose : bool
         Print every step.
 
@@ -154,6 +157,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         device: str = "cpu",
         n_jobs: int = 1,
         checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         verbose: bool = False,
     ) -> None:
         self.density = density
@@ -176,6 +180,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.device = device
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
@@ -304,7 +309,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if free and (capped := at_the_limit(result, self.max_regimes)):
             notes.append(capped)
             warn(capped, UserWarning, stacklevel=3)
-        kept = {name: value for name, value in self.get_params().items() if name != "checkpoint"}
+        kept = {name: v for name, v in self.get_params().items() if not name.startswith("checkpoint")}
         configuration = {**plain_arguments(kept), **more}
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())

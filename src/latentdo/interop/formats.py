@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from latentdo import graphs
+from latentdo.files import write_atomically
 from latentdo.interop.sources import named_graph
 from latentdo.names import to_cell, visible
 
@@ -98,7 +99,8 @@ def write_graph(source: Any, path: str | Path) -> None:
         text = to_json(source)
     else:
         raise ValueError(f"cannot write {path.name!r}: use one of the endings {', '.join(ENDINGS)}")
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    content = text.encode("utf-8", errors="backslashreplace")
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
 
 
 def _visible(names: Sequence[str]) -> list[str]:

@@ -30,6 +30,7 @@ _IRRELEVANT: Final = (
     "verbose",
     "device",
     "checkpoint",
+    "checkpoint_seconds",
     "random_state",
 )  # do not change what a score means
 

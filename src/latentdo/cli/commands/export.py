@@ -43,15 +43,15 @@ def export(
     import pandas as pd
 
     from latentdo.bootstrap import BootstrapDAG
+    from latentdo.files import check_target, write_atomically
     from latentdo.interop import to_anndata, write_graph
-    from latentdo.persistence import load_result, write_atomically
+    from latentdo.persistence import load_result
     from latentdo.readers.cells import read_cells
 
     check_results(results)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{str(target)!r} already exists; choose another name, or pass --overwrite.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(target.parent)!r} to write to.")
+    check_target(target)
     resamples = results / "bootstrap.safetensors"
     if consensus and not resamples.is_file():
         raise FileNotFoundError(f"{str(results)!r} holds no bootstrap; write one with `latentdo bootstrap`.")

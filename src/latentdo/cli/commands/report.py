@@ -40,7 +40,8 @@ def report(
         Print where it is as JSON on standard output.
     """
     from latentdo.bootstrap import BootstrapDAG
-    from latentdo.persistence import load_result, write_atomically
+    from latentdo.files import write_atomically
+    from latentdo.persistence import load_result
     from latentdo.readers import read_table
     from latentdo.report import render_report
 

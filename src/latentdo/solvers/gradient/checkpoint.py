@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import torch
 
+from latentdo.files import write_atomically
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 from latentdo.solvers.gradient.state import TrainState
 
 
 def save(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write the state to a temporary file beside ``path`` and move it there in one step.
+    """Write the state, whole or not at all.
 
     Parameters
     ----------
@@ -31,16 +30,7 @@ def save(path: Path, state: TrainState, fingerprint: str) -> None:
     content["lagrangian"] = asdict(state.lagrangian)
     content["history"] = [dict(entry) for entry in state.history]
     content["fingerprint"] = fingerprint
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, lambda temporary: torch.save(content, temporary))
 
 
 def load(

@@ -9,13 +9,15 @@ so that Ctrl-C finds somebody who answers. ``commands`` holds one file a sub-com
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 # Busy waiting between parallel regions makes small machines many times slower; OpenMP reads this once, when loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -25,35 +27,40 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED: Final = "interrupted; no results were written."
+_SECONDS_TO_LOOK_AGAIN: Final = 0.05
+"""Until it is seen whether an import has come to its end; too short for anybody to notice."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    with _leaving_at_once():
+    with _interrupts() as interrupts:
         from cyclopts import CycloptsError
 
         from latentdo.cli.console import complain, console, plain_warnings
 
         app = __getattr__("app")
-    try:
-        with plain_warnings():
-            code = app(
-                sys.argv[1:] if arguments is None else list(arguments),
-                console=console(),
-                error_console=console(stderr=True),
-                exit_on_error=False,
-            )
-    except CycloptsError:
-        return 2  # cyclopts has printed what was wrong
-    except KeyboardInterrupt:
-        complain("interrupted; no results were written.")
-        return 130
-    except BrokenPipeError:  # `latentdo ... | head`: nobody listens any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
-        return 1
-    return code if isinstance(code, int) else 0
+        interrupts.loading = False
+        try:
+            with plain_warnings():
+                code = app(
+                    sys.argv[1:] if arguments is None else list(arguments),
+                    console=console(),
+                    error_console=console(stderr=True),
+                    exit_on_error=False,
+                )
+        except CycloptsError:
+            return 2  # cyclopts has printed what was wrong
+        except KeyboardInterrupt:
+            complain(_INTERRUPTED)
+            return 130
+        except BrokenPipeError:  # `latentdo ... | head`: nobody listens any more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
+            return 1
+        return code if isinstance(code, int) else 0
 
 
 def __getattr__(name: str) -> Any:
@@ -66,20 +73,63 @@ def __getattr__(name: str) -> Any:
     return app
 
 
+class _Interrupts:
+    """What Ctrl-C does: no exception in the middle of an import, where it may be lost or become another error."""
+
+    def __init__(self) -> None:
+        self.loading = True
+        self._reminder: threading.Timer | None = None
+        self._reminded = False
+
+    def answer(self, _: int, frame: FrameType | None) -> None:
+        """End at once while there is only the program; later wait until an import is done, unless asked twice."""
+        if self.loading:
+            os.write(2, f"{_INTERRUPTED}\n".encode())
+            os._exit(130)
+        asked_twice = self._reminder is not None and not self._reminded
+        self.forget()
+        if asked_twice or not _is_importing(frame):
+            raise KeyboardInterrupt
+        self._reminder = threading.Timer(_SECONDS_TO_LOOK_AGAIN, self._remind)
+        self._reminder.daemon = True
+        self._reminder.start()
+
+    def forget(self) -> None:
+        """Nothing is left to answer."""
+        if self._reminder is not None:
+            self._reminder.cancel()
+        self._reminder, self._reminded = None, False
+
+    def _remind(self) -> None:
+        self._reminded = True
+        main = threading.main_thread().ident
+        if hasattr(signal, "pthread_kill") and main is not None:
+            signal.pthread_kill(
+                main, signal.SIGINT
+            )  # a true signal, which also wakes a thread that sleeps or reads
+        else:
+            _thread.interrupt_main()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
-def _leaving_at_once() -> Iterator[None]:
-    """End on Ctrl-C without unwinding: an exception in the middle of an import ends in a traceback from anywhere."""
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_ours or threading.current_thread() is not threading.main_thread():
-        yield
+def _interrupts() -> Iterator[_Interrupts]:
+    """Answer Ctrl-C, unless somebody else does already."""
+    found = _Interrupts()
+    is_free = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        yield found
         return
-
-    def leave(*_: object) -> None:
-        os.write(2, b"interrupted; no results were written.\n")
-        os._exit(130)
-
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, found.answer)
     try:
-        yield
+        yield found
     finally:
+        found.forget()
         signal.signal(signal.SIGINT, signal.default_int_handler)

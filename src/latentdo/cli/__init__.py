@@ -9,6 +9,7 @@ file per sub-command, ``options`` what they share, and ``sources`` where options
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -16,7 +17,8 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
 # Busy waiting between parallel regions makes small machines many times slower; OpenMP reads this once, when loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -26,43 +28,48 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+_INTERRUPTED: Final = "interrupted; no results were written."
+_SECONDS_TO_LOOK_AGAIN: Final = 0.05
+"""Until it is seen whether an import has come to its end; too short for anybody to notice."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     if arguments is None:  # this process is ours: its workers import nothing from the current folder either
         os.environ.setdefault("PYTHONSAFEPATH", "1")
-    with _leaving_at_once():
+    with _interrupts() as interrupts:
         from cyclopts import CycloptsError
 
         from latentdo.cli.console import complain, console, plain_warnings
         from latentdo.cli.faults import EXIT_FAULT, about_fault, wants_traceback
 
         app = __getattr__("app")
-    try:
-        with plain_warnings():
-            code = app(
-                sys.argv[1:] if arguments is None else list(arguments),
-                console=console(),
-                error_console=console(stderr=True),
-                exit_on_error=False,
-            )
-    except CycloptsError:
-        return 2  # cyclopts has printed what was wrong
-    except KeyboardInterrupt:
-        complain("interrupted; no results were written.")
-        return 130
-    except BrokenPipeError:  # `latentdo ... | head`: nobody listens any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        if wants_traceback():
-            traceback.print_exc()
-        if isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
-            complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
+        interrupts.loading = False
+        try:
+            with plain_warnings():
+                code = app(
+                    sys.argv[1:] if arguments is None else list(arguments),
+                    console=console(),
+                    error_console=console(stderr=True),
+                    exit_on_error=False,
+                )
+        except CycloptsError:
+            return 2  # cyclopts has printed what was wrong
+        except KeyboardInterrupt:
+            complain(_INTERRUPTED)
+            return 130
+        except BrokenPipeError:  # `latentdo ... | head`: nobody listens any more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
-        complain(about_fault(error))
-        return EXIT_FAULT
-    return code if isinstance(code, int) else 0
+        except Exception as error:
+            if wants_traceback():
+                traceback.print_exc()
+            if isinstance(error, (ValueError, OSError, ImportError, MemoryError)):
+                complain(f"error: {error}" if str(error) else f"error: {type(error).__name__}")
+                return 1
+            complain(about_fault(error))
+            return EXIT_FAULT
+        return code if isinstance(code, int) else 0
 
 
 def __getattr__(name: str) -> Any:
@@ -75,20 +82,63 @@ def __getattr__(name: str) -> Any:
     return app
 
 
+class _Interrupts:
+    """What Ctrl-C does: no exception in the middle of an import, where it may be lost or become another error."""
+
+    def __init__(self) -> None:
+        self.loading = True
+        self._reminder: threading.Timer | None = None
+        self._reminded = False
+
+    def answer(self, _: int, frame: FrameType | None) -> None:
+        """End at once while there is only the program; later wait until an import is done, unless asked twice."""
+        if self.loading:
+            os.write(2, f"{_INTERRUPTED}\n".encode())
+            os._exit(130)
+        asked_twice = self._reminder is not None and not self._reminded
+        self.forget()
+        if asked_twice or not _is_importing(frame):
+            raise KeyboardInterrupt
+        self._reminder = threading.Timer(_SECONDS_TO_LOOK_AGAIN, self._remind)
+        self._reminder.daemon = True
+        self._reminder.start()
+
+    def forget(self) -> None:
+        """Nothing is left to answer."""
+        if self._reminder is not None:
+            self._reminder.cancel()
+        self._reminder, self._reminded = None, False
+
+    def _remind(self) -> None:
+        self._reminded = True
+        main = threading.main_thread().ident
+        if hasattr(signal, "pthread_kill") and main is not None:
+            signal.pthread_kill(
+                main, signal.SIGINT
+            )  # a true signal, which also wakes a thread that sleeps or reads
+        else:
+            _thread.interrupt_main()
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 @contextmanager
-def _leaving_at_once() -> Iterator[None]:
-    """End on Ctrl-C without unwinding: an exception in the middle of an import ends in a traceback from anywhere."""
-    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not is_ours or threading.current_thread() is not threading.main_thread():
-        yield
+def _interrupts() -> Iterator[_Interrupts]:
+    """Answer Ctrl-C, unless somebody else does already."""
+    found = _Interrupts()
+    is_free = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_free or threading.current_thread() is not threading.main_thread():
+        yield found
         return
-
-    def leave(*_: object) -> None:
-        os.write(2, b"interrupted; no results were written.\n")
-        os._exit(130)
-
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, found.answer)
     try:
-        yield
+        yield found
     finally:
+        found.forget()
         signal.signal(signal.SIGINT, signal.default_int_handler)

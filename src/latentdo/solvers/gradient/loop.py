@@ -23,7 +23,7 @@ from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
-from latentdo.solvers.gradient.state import TrainState
+from latentdo.solvers.gradient.state import KNOWN_TARGETS, TrainState
 
 Progress = Callable[[dict[str, Any]], None]
 """Called after every chunk with the last entry of the history."""
@@ -164,7 +164,7 @@ class Trainer:
 
     def _is_broken(self, new: TrainState, old: TrainState) -> bool:
         finite = math.isfinite(new.evidence) and all(
-            bool(value.isfinite().all()) for name, value in new.model.items() if name != "targets.known"
+            bool(value.isfinite().all()) for name, value in new.model.items() if name != KNOWN_TARGETS
         )
         if not finite:
             return True

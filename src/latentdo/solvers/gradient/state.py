@@ -13,6 +13,9 @@ from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 
 Phase = Literal["relaxed", "fixed", "done"]
 
+KNOWN_TARGETS = "targets.known"
+"""The one entry of a model's state that may hold NaN: where a target is not known."""
+
 
 @dataclass(frozen=True, eq=False)
 class TrainState:
@@ -69,7 +72,10 @@ class TrainState:
         numbers = (self.rate_scale, self.best, self.evidence, self.violation)
         fine = {
             "model": isinstance(self.model, Mapping)
-            and all(isinstance(v, Tensor) and not bool(v.isnan().any()) for v in self.model.values()),
+            and all(
+                isinstance(v, Tensor) and (name == KNOWN_TARGETS or not bool(v.isnan().any()))
+                for name, v in self.model.items()
+            ),
             "optimizer": isinstance(self.optimizer, Mapping),
             "rng": isinstance(self.rng, Tensor),
             "phase": self.phase in get_args(Phase),

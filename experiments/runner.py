@@ -27,7 +27,7 @@ import pandas as pd
 
 import latentdo
 from latentdo.cluster import compute_on
-from latentdo.persistence import write_atomically
+from latentdo.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 UNINTERESTING = {"key", "version", "versions", "date"}

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from latentdo import LatentInterventionDAG, read_knowledge, simulate
+from latentdo.graphs.constraints import Constraints
 
 NAMES = ["Raf", "Mek", "Erk"]
 
@@ -64,12 +65,70 @@ def test_a_square_table_in_csv_in_any_order(tmp_path):
         ("a,b\n1,2\n", "csv", "list with cause, effect, knowledge, or a square table"),
         ("", "csv", "the file is empty"),
         ("{}", "json", "must be .toml or .csv"),
+        ('forbidden = "Raf Mek"', "toml", "forbidden='Raf Mek'"),
+        ('forbidden = [["Raf", "Mek", "Erk"]]', "toml", "entry 1"),
+        ('forbidden = [["Raf", "Mek"], ["Erk", 1]]', "toml", "entry 2"),
+        ('tiers = ["Raf"]', "toml", "tiers[0]"),
+        (f"max_parents = {'9' * 5000}", "toml", "digits"),
+        (f"edge_prior = {'9' * 400}", "toml", "edge_prior"),
+        ('edge_prior = "2"', "toml", "edge_prior is the text '2'"),
+        ("max_parents = 1979-05-27", "toml", "max_parents"),
+        ("tiers = " + "[" * 5000, "toml", "too deeply"),
+        ('[edge_prior]\n"Raf -> Mek" = 1\n"Raf->Mek" = 2', "toml", "Raf -> Mek are given twice"),
+        ('[edge_prior]\n"Raf -> Raf" = 1', "toml", "Raf -> Raf"),
+        ("cause,effect,knowledge\nRaf,Mek,1\nRaf,Mek,2\n", "csv", "Raf -> Mek are given twice"),
+        (",Raf,Raf\nMek,1,2\n", "csv", "Mek -> Raf are given twice"),
+        ("cause,effect,knowledge\nRaf,Mek\0,1\n", "csv", "NUL"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(tmp_path, text, ending, message):
     with pytest.raises(ValueError, match=r"knowledge\.") as caught:
         read(tmp_path, text, ending)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", "ab", b"ab", 0, False, True, {"a": "b"}, ["ab"], ["a", "b"], [("a",)], [("a", "b", "c")], [{"a", "b"}],
+        [("a", 1)], [("a", ["b"])], [("a", None)], [5], [None], iter([("a", "b")]), np.array("ab"), np.zeros((2, 2)),
+        [10**5000],
+    ],
+    ids=lambda value: str(type(value)),
+)  # fmt: skip
+def test_what_is_not_a_list_of_pairs_is_refused_in_python_too(value):
+    for name in ("forbidden", "required"):
+        with pytest.raises(ValueError, match=name):
+            Constraints.build(["a", "b"], **{name: value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "ab",
+        0,
+        True,
+        {"a": ["b"]},
+        ["a", "b"],
+        [["a", 1]],
+        [5],
+        {("a",), ("b",)},
+        iter([["a"]]),
+        [[["a"]]],
+    ],
+    ids=lambda value: str(type(value)),
+)
+def test_what_is_not_a_list_of_tiers_is_refused_in_python_too(value):
+    with pytest.raises(ValueError, match="tiers"):
+        Constraints.build(["a", "b"], tiers=value)
+
+
+@pytest.mark.parametrize(
+    "value", [[("a", "b")], (["a", "b"],), {("a", "b")}, np.array([["a", "b"]]), [np.array(["a", "b"])]]
+)
+def test_pairs_may_come_in_any_collection(value):
+    assert Constraints.build(["a", "b"], required=value).required.tolist() == [[False, True], [False, False]]
 
 
 def test_a_missing_file_is_named(tmp_path):

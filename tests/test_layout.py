@@ -6,7 +6,7 @@ from latentdo.graphs import random_dag
 from latentdo.layout import _crossings, layered_layout
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 25), st.floats(0, 0.5), st.integers(0, 10**6))
 def test_causes_stand_above_effects_and_nothing_overlaps(d, density, seed):
     adjacency = random_dag(d, edge_probability=density, rng=np.random.default_rng(seed))

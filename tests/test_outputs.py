@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from latentdo import outputs
+from latentdo.names import from_cell
 from latentdo.outputs import FILES, json_text, write_outputs
 from latentdo.persistence import load_result
 
@@ -142,11 +143,11 @@ def test_a_folder_that_changed_meanwhile_is_left_alone(case, tmp_path, monkeypat
 
 def test_hostile_names(make_result, tmp_path):
     names = ("=cmd()", 'quo"te,comma', "line\nbreak", "nul\x00\x0b", "half \ud800")
-    odd = make_result(n_samples=60, columns=names, regime_names=("a,b", "\n", None, ("t", 1), 2.5, "x"))
+    odd = make_result(n_samples=60, columns=names, regime_names=("a,b", "\n", "", ("t", 1), 2.5, "x"))
     folder = write_outputs(odd.result, tmp_path / "r", X=odd.X)
     assert json.loads((folder / "result.json").read_text())["variables"] == list(names)
     read = pd.read_csv(folder / "adjacency.csv", index_col=0)
-    assert list(read.columns)[:3] == list(names)[:3]
+    assert [from_cell(name) for name in read.columns[:3]] == list(names)[:3]
     assert nx.read_graphml(folder / "graph.graphml").number_of_nodes() == 5
     assert load_result(folder / "model.safetensors").columns == names
 

@@ -1,5 +1,4 @@
 import json
-import math
 import os
 import struct
 import warnings
@@ -8,12 +7,13 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from latentdo import persistence
+from latentdo.data import is_unknown
 from latentdo.model.fitted import FittedModel
 from latentdo.persistence import FORMAT, NewerFormatError, ResultFileError, load_result, save_result
 
@@ -81,12 +81,17 @@ def test_everything_comes_back(case, saved):
     )
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 @given(
-    names=st.lists(labels, min_size=6, max_size=6),
-    columns=st.lists(st.text(max_size=12), min_size=5, max_size=5),
+    names=st.lists(
+        labels.filter(lambda label: not is_unknown(label)),
+        min_size=6,
+        max_size=6,
+        unique_by=(repr, lambda label: label),
+    ),
+    columns=st.lists(st.text(max_size=12), min_size=5, max_size=5, unique=True),
     configuration=st.dictionaries(st.text(max_size=6), nested, max_size=4),
-    evidence=st.floats(),
+    evidence=st.floats(allow_nan=False, allow_infinity=False),
 )
 def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, columns, configuration, evidence):
     result = make_result(
@@ -95,7 +100,7 @@ def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, colum
         regime_names=tuple(names),
         configuration=configuration,
         evidence=evidence,
-        history=(configuration,),
+        history=({key: value for key, value in configuration.items() if isinstance(value, str)},),
     ).result
     first, second, third = (tmp_path / name for name in ("a", "b", "c"))
     save_result(result, first)
@@ -107,7 +112,7 @@ def test_save_load_save_gives_the_same_bytes(make_result, tmp_path, names, colum
     assert repr(again.regime_names) == repr(tuple(names))
     assert canonical(again.configuration) == canonical(configuration)
     assert again.columns == tuple(columns)
-    assert math.isclose(again.evidence, evidence) or math.isnan(evidence)
+    assert again.evidence == evidence
 
 
 @pytest.mark.parametrize("transform", ["log", "rank-gaussian"])
@@ -139,7 +144,7 @@ def test_views_and_other_byte_orders_are_saved_as_they_read(case, tmp_path):
     np.testing.assert_array_equal(load_result(tmp_path / "m").responsibilities, flipped)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 @given(st.data())
 def test_any_damage_is_noticed(saved, tmp_path, data):
     content = saved.read_bytes()

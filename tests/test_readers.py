@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import scipy.sparse
 
 from latentdo.data import Dataset, DataWarning
-from latentdo.readers import read_table
+from latentdo.readers import files, read_table, text
 
 CSV = "a,b,drug\n1.5,2,none\n0.1,4,x\n-3e2,8,\n2,16,x\n"
 VALUES = np.array([[1.5, 2.0], [0.1, 4.0], [-300.0, 8.0], [2.0, 16.0]])
@@ -253,6 +254,99 @@ def test_bad_files_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         read_table(write(tmp_path, name, content), **arguments)
+
+
+PACKERS = {"csv": bytes, "csv.gz": gzip.compress, "csv.bz2": bz2.compress, "csv.xz": lzma.compress}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ("a,b\n1,2\n3\x005,5\n4,4\n", r"row 1 .*line 3.*'a'"),
+        ("a,b\n1,2\n3,\x00\n4,4\n", r"row 1 .*line 3.*'b'"),
+        ("a,b\n1,2\n3,5\x00\n", r"row 1 .*line 3.*'b'"),
+        ('a,b\n1,"2\n\x00"\n3,5\n', r"row 0 .*line 3.*'b'"),
+        ("a,b\x00\n1,2\n3,5\n", r"line 1.*column 2"),
+    ],
+)
+def test_a_nul_is_refused_by_row_and_column(tmp_path: Path, ending: str, content: str, place: str) -> None:
+    path = write(tmp_path, f"t.{ending}", PACKERS[ending](content.encode()))
+    with pytest.raises(ValueError, match=rf"t\.{ending}: {place}.*NUL"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("ending", [ending for ending in PACKERS if ending != "csv"])
+def test_what_unpacks_beyond_the_limit_is_refused_while_it_unpacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    content = b"a,b\n" + b"1,2\n3,4\n" * 50_000  # 400 kB
+    path = write(tmp_path, f"t.{ending}", PACKERS[ending](content))
+    monkeypatch.setattr(files, "_ALWAYS_UNPACKED", 100_000)
+    monkeypatch.setattr(files, "_USUAL_RATIO", 2)
+    unpacked = []
+    count = files.check_unpacked
+    monkeypatch.setattr(files, "check_unpacked", lambda *given: (unpacked.append(given[1]), count(*given)))
+    with pytest.raises(ValueError, match=rf"t\.{ending}.*0\.0001 GB.*{files.UNPACKED_VARIABLE}"):
+        read_table(path)
+    assert max(unpacked) < 250_000
+    monkeypatch.setenv(files.UNPACKED_VARIABLE, "0.01")
+    assert len(read_table(path)) == 100_000
+    monkeypatch.setenv(files.UNPACKED_VARIABLE, "much")
+    with pytest.raises(ValueError, match=rf"{files.UNPACKED_VARIABLE}='much'"):
+        read_table(path)
+
+
+def test_a_file_without_line_ends_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text, "_LONGEST_LINE", 1000)
+    for ending, pack in PACKERS.items():
+        path = write(tmp_path, f"t.{ending}", pack(b"a,b\n1,2\n" + b"7" * 5000))
+        with pytest.raises(ValueError, match=rf"t\.{ending}, line 3"):
+            read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        ("1e400", r"1\.8e308.*unit"),
+        ("1e257301222821", r"1\.8e308.*unit"),
+        ("9" * 400, r"1\.8e308.*unit"),
+        ("1,5", r'decimal=","'),
+        ("1.234,5", r"without marks.*'\.' as decimal"),
+        ("1,234.5", r"without marks"),
+        ("1_000", r"without marks"),
+        ("\u0661\u0662", r"digits 0 to 9"),
+    ],
+)
+def test_a_cell_that_is_nearly_a_number_is_explained(tmp_path: Path, cell: str, remedy: str) -> None:
+    path = write(tmp_path, "t.csv", f'a,b\n1,2\n2,"{cell}"\n3,7\n')
+    with pytest.raises(ValueError, match=rf"t\.csv.*row 1 .*'b'.*{remedy}") as caught:
+        read_table(path)
+    assert "astype" not in str(caught.value)
+
+
+def test_the_other_decimal_sign_is_pointed_out_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "a;b\n1,5;2\n2,5;3.5\n4;7\n")
+    with pytest.raises(ValueError, match=r"row 1 .*'b' is '3\.5'.*decimal=\"\.\""):
+        read_table(path, separator=";", decimal=",")
+
+
+def test_integers_beyond_64_bits_are_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "a,b\n1,100000000000000000000000000000\n2,3\n4,7.5\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        assert read_table(path)["b"].to_list() == [1e29, 3.0, 7.5]
+
+
+def test_what_is_not_a_file_is_called_what_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path, kind in ((tmp_path / "pipe.csv", "pipe"), (tmp_path, "folder"), (Path(os.devnull), "device")):
+        with pytest.raises(ValueError, match=rf"is a {kind}"):
+            read_table(path)
+    with pytest.raises(ValueError, match="NUL"):
+        read_table("a\0b.csv")
 
 
 def test_index_column_can_be_dropped_or_left_unselected(tmp_path: Path) -> None:

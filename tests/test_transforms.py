@@ -63,7 +63,7 @@ def test_density_in_the_users_units_integrates_to_one(transform: str) -> None:
 finite = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     x=arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 3)), elements=finite),
     new=arrays(np.float64, (5,), elements=st.floats(-1e7, 1e7, allow_nan=False, allow_subnormal=False)),
@@ -85,7 +85,7 @@ def test_rank_gaussian_is_increasing_and_invertible_everywhere(x: np.ndarray, ne
     assert (np.diff(z, axis=0) >= 0).all()
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(arrays(np.float64, st.tuples(st.integers(2, 30), st.integers(1, 4)), elements=st.floats(1e-3, 1e6)))
 def test_logarithms_round_trip(x: np.ndarray) -> None:
     for transform in ("none", "log", "log1p"):

@@ -227,7 +227,7 @@ def test_the_rates_of_the_gradient_solver(data, monkeypatch):
     assert seen[-1] == (tuned.best_params_["concentration"], tuned.best_params_["learning_rate"])
     with pytest.raises(ValueError, match="learning_rate is not available with solver='search'"):
         LatentInterventionDAG(learning_rate=0.01).fit(data.X)
-    with pytest.raises(ValueError, match="concentration=-1 must be a positive number"):
+    with pytest.raises(ValueError, match="concentration=-1"):
         LatentInterventionDAG(concentration=-1, solver="gradient").fit(data.X)
 
 

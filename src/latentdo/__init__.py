@@ -6,6 +6,8 @@ Names are imported when they are first used, so that ``latentdo --help`` does no
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latentdo import forks as _forks  # noqa: F401  (must be there before anybody forks)
+
 if TYPE_CHECKING:
     from latentdo import interop, metrics, plots
     from latentdo.bootstrap import BootstrapDAG

@@ -17,18 +17,18 @@ log-odds), or a square table of log-odds whose first column and first row hold n
 
 from __future__ import annotations
 
-import csv
-import difflib
 import math
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.graphs.constraints import Constraints, Edge, check_name, nearest, read_edges, read_tiers
+from latentdo.messages import shown
+from latentdo.readers import check_file, csv_rows, read_toml
 
 __all__ = ["read_knowledge"]
 
@@ -67,8 +67,7 @@ def read_knowledge(path: str | Path, columns: Sequence[str]) -> dict[str, Any]:
     {'required': [('rain', 'wet')]}
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r} with prior knowledge.")
+    check_file(path, "with prior knowledge")
     names = [str(name) for name in columns]
     readers = {".toml": _read_toml, ".csv": _read_csv}
     reader = readers.get(path.suffix.lower())
@@ -78,40 +77,29 @@ def read_knowledge(path: str | Path, columns: Sequence[str]) -> dict[str, Any]:
         found = reader(path, names)
         Constraints.build(names, **{key: value for key, value in found.items() if key != "edge_prior"})
     except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from error
+        text = str(error)
+        raise ValueError(text if path.name in text else f"{path.name}: {text}") from error
     return found
 
 
 def _read_toml(path: Path, names: list[str]) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"this is not TOML: {error}") from error
+    content = read_toml(path)
     for key in content:
         if key not in _KEYS:
-            raise ValueError(f"there is no entry {key!r}{_nearest(key, _KEYS)}")
-    found: dict[str, Any] = {}
-    for key in ("forbidden", "required"):
-        if key in content:
-            found[key] = [_edge(pair, names, key) for pair in _list(content[key], key)]
-    if "tiers" in content:
-        tiers = _list(content["tiers"], "tiers")
-        for number, tier in enumerate(tiers, start=1):
-            for name in _list(tier, f"tier {number}"):
-                _check_name(name, names, f"tier {number}")
-        found["tiers"] = tiers
-    if "max_parents" in content:
-        limit = content["max_parents"]
-        if isinstance(limit, bool) or not isinstance(limit, int):
-            raise ValueError(f"max_parents = {limit!r} must be a whole number")
-        found["max_parents"] = limit
-    if "edge_prior" in content:
-        found["edge_prior"] = _prior(content["edge_prior"], names)
-    return found
+            raise ValueError(f"there is no entry {key!r}{nearest(key, _KEYS)}")
+    readers: dict[str, Callable[[Any], Any]] = {
+        "forbidden": partial(read_edges, what="forbidden"),
+        "required": partial(read_edges, what="required"),
+        "tiers": read_tiers,
+        "edge_prior": partial(_prior, names=names),
+    }
+    return {key: readers[key](value) if key in readers else value for key, value in content.items()}
 
 
 def _prior(content: Any, names: list[str]) -> float | NDArray[np.float64]:
     """A number for all edges, or a table from "cause -> effect" to a number."""
+    if isinstance(content, str):
+        raise ValueError(f"edge_prior is the text {shown(content)}; write the number without quotes")
     if not isinstance(content, Mapping):
         return _number(content, "edge_prior")
     others = _number(content[_OTHERS], "edge_prior, others") if _OTHERS in content else None
@@ -122,16 +110,16 @@ def _prior(content: Any, names: list[str]) -> float | NDArray[np.float64]:
         pair = [part.strip() for part in key.split(_ARROW)]
         if len(pair) != 2:
             raise ValueError(f'edge_prior has the key {key!r}; write "cause -> effect", or others')
-        opinions[_edge(pair, names, "edge_prior")] = _number(value, f"edge_prior of {key}")
+        if isinstance(value, str):
+            raise ValueError(
+                f"edge_prior of {key} is the text {shown(value)}; write the number without quotes"
+            )
+        _add(opinions, _edge(pair[0], pair[1], names, "edge_prior"), _number(value, f"edge_prior of {key}"))
     return _matrix(opinions, names, others)
 
 
 def _read_csv(path: Path, names: list[str]) -> dict[str, Any]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [(number, row) for number, row in enumerate(csv.reader(stream), start=1) if any(row)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"this is not CSV in UTF-8: {error}") from error
+    rows = [(line, row) for line, row in csv_rows(path) if any(row)]
     if not rows:
         raise ValueError("the file is empty")
     header = [cell.strip() for cell in rows[0][1]]
@@ -147,12 +135,12 @@ def _edge_list(rows: Sequence[tuple[int, list[str]]], names: list[str]) -> dict[
     found: dict[str, Any] = {}
     opinions: dict[Edge, float] = {}
     for number, (cause, effect, text) in ((n, [cell.strip() for cell in row]) for n, row in rows):
-        edge = _edge([cause, effect], names, f"line {number}")
+        edge = _edge(cause, effect, names, f"line {number}")
         if text in ("forbidden", "required"):
             found.setdefault(text, []).append(edge)
         else:
             what = f"line {number}, knowledge {text!r} (forbidden, required, or log-odds)"
-            opinions[edge] = _number(text, what)
+            _add(opinions, edge, _number(text, what))
     if opinions:
         found["edge_prior"] = _matrix(opinions, names, None)
     return found
@@ -164,16 +152,16 @@ def _square(
     """A table of log-odds; rows and columns may be in any order, and some may be left out."""
     effects = header[1:]
     for name in effects:
-        _check_name(
+        check_name(
             name, names, "line 1 (a CSV file is a list with cause, effect, knowledge, or a square table)"
         )
     opinions: dict[Edge, float] = {}
     for number, row in rows:
         cause = row[0].strip()
-        _check_name(cause, names, f"line {number}")
+        check_name(cause, names, f"line {number}")
         for effect, text in zip(effects, row[1:], strict=True):
             if text.strip() and effect != cause:
-                opinions[cause, effect] = _number(text, f"line {number}, column {effect}")
+                _add(opinions, (cause, effect), _number(text, f"line {number}, column {effect}"))
     return _matrix(opinions, names, None)
 
 
@@ -185,40 +173,27 @@ def _matrix(opinions: Mapping[Edge, float], names: list[str], others: float | No
     return matrix
 
 
-def _edge(pair: Any, names: list[str], where: str) -> Edge:
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise ValueError(f"{where} holds {pair!r}, which is not a pair [cause, effect]")
-    for name in pair:
-        _check_name(name, names, where)
-    return (pair[0], pair[1])
+def _add(opinions: dict[Edge, float], edge: Edge, value: float) -> None:
+    if edge in opinions:
+        raise ValueError(f"the log-odds of {edge[0]} -> {edge[1]} are given twice; drop one")
+    opinions[edge] = value
 
 
-def _check_name(name: Any, names: list[str], where: str) -> None:
-    if name not in names:
-        raise ValueError(f"{where} names {name!r}, which is not a variable{_nearest(str(name), names)}")
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{where} must be a list, not {value!r}")
-    return value
+def _edge(cause: str, effect: str, names: list[str], where: str) -> Edge:
+    for name in (cause, effect):
+        check_name(name, names, where)
+    if cause == effect:
+        raise ValueError(f"{where} has the edge {cause} -> {effect}; a variable cannot cause itself")
+    return (cause, effect)
 
 
 def _number(value: Any, where: str) -> float:
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last for an integer of 400 digits
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(
             f"{where} must be a finite number of log-odds; use forbidden or required for certainty"
         )
     return number
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
-    return f"; they are {shown}"

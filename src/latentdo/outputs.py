@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import math
-import os
-import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +17,24 @@ import pandas as pd
 
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
+from latentdo.files import Claim, claimed, is_leftover, naming
 from latentdo.interop import to_graphml
+from latentdo.names import to_cell
 from latentdo.persistence import save_result
 from latentdo.report import installed_versions, render_report
 from latentdo.result import FitResult
 
-__all__ = ["FILES", "OPTIONAL_FILES", "fresh_folder", "json_text", "write_outputs"]
+__all__ = [
+    "FILES",
+    "OPTIONAL_FILES",
+    "RESULT_FILES",
+    "RESULT_MARKER",
+    "check_replaceable",
+    "fresh_folder",
+    "json_text",
+    "rescue",
+    "write_outputs",
+]
 
 FILES: Final = (
     "result.json",
@@ -48,6 +59,12 @@ OPTIONAL_FILES: Final = (
 )
 """What some commands add."""
 
+RESULT_FILES: Final = (*FILES, *OPTIONAL_FILES)
+"""What a folder of results may hold."""
+
+RESULT_MARKER: Final = "result.json"
+"""The file that proves that a folder holds results of latentdo."""
+
 _CLUTTER = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 
@@ -63,8 +80,8 @@ def write_outputs(
 ) -> Path:
     """Write everything about a fit into a folder, all or nothing.
 
-    The files are written into a temporary folder beside it, which then takes its place; a failure on the way leaves
-    what was there untouched.
+    The files are written into a folder beside it (``OUT.unfinished``), which then takes its place; a failure on the way
+    leaves what was there untouched.
 
     Parameters
     ----------
@@ -93,32 +110,77 @@ def write_outputs(
     Raises
     ------
     FileExistsError
-        If the folder exists and may not be replaced.
+        If the folder exists and may not be replaced, or if another run writes it.
     """
-    known = (*FILES, *OPTIONAL_FILES)
-    with fresh_folder(directory, known, overwrite=overwrite, marker="result.json") as folder:
+    with fresh_folder(directory, RESULT_FILES, overwrite=overwrite, marker=RESULT_MARKER) as place:
         content = {"program": "latentdo", "format": 1, "versions": installed_versions(), **result.summary()}
         if diagnosis is not None:
             content["diagnosis"] = diagnosis.to_dict()
-        (folder / "result.json").write_text(json_text(content), encoding="utf-8")
-        _csv(result.adjacency.rename_axis("cause"), folder / "adjacency.csv")
-        _csv(result.edge_table().rename_axis("cause"), folder / "edge_probabilities.csv")
-        _csv(result.targets.rename_axis("regime"), folder / "targets.csv")
+        with place("result.json") as path:
+            path.write_text(json_text(content), encoding="utf-8")
         regimes = result.regime_table()
-        _csv(regimes if X is None else regimes.assign(row=X.index), folder / "regimes.csv", index=False)
-        tables = {} if bootstrap is None else _support_tables(bootstrap)
-        if trials is not None:
-            tables["trials.csv"] = trials
+        tables = {
+            "adjacency.csv": result.adjacency.rename_axis("cause"),
+            "edge_probabilities.csv": result.edge_table().rename_axis("cause"),
+            "targets.csv": result.targets.rename_axis("regime"),
+            "regimes.csv": regimes if X is None else regimes.assign(row=X.index),
+            **({} if bootstrap is None else _support_tables(bootstrap)),
+            **({} if trials is None else {"trials.csv": trials}),
+        }
         for name, table in tables.items():
-            _csv(table, folder / name, index=table.index.name is not None)
+            with place(name) as path:
+                _csv(table, path, index=table.index.name is not None)
         if bootstrap is not None:
-            bootstrap.save(folder / "bootstrap.safetensors")
-        save_result(result, folder / "model.safetensors")
-        (folder / "graph.graphml").write_text(to_graphml(result), encoding="utf-8")
+            with place("bootstrap.safetensors") as path:
+                bootstrap.save(path)
+        with place("model.safetensors") as path:
+            save_result(result, path)
+        with place("graph.graphml") as path:
+            path.write_text(to_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
         report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis, trials=trials)
-        (folder / "report.html").write_bytes(report.encode("utf-8", errors="replace"))
+        with place("report.html") as path:
+            path.write_bytes(report.encode("utf-8", errors="replace"))
     return Path(directory)
+
+
+def rescue(result: FitResult, bootstrap: BootstrapDAG | None = None) -> Path:
+    """Keep what took long to compute in the first place that takes it, because its own folder does not.
+
+    Parameters
+    ----------
+    result : FitResult
+        What to keep, as ``model.safetensors``.
+    bootstrap : BootstrapDAG, optional
+        Kept beside it, as ``bootstrap.safetensors``.
+
+    Returns
+    -------
+    Path
+        A new folder: among temporary files, in the home of the user, or in the current folder.
+
+    Raises
+    ------
+    OSError
+        If none of them can be written.
+    """
+    reasons = []
+    for place in (tempfile.gettempdir(), Path.home(), Path.cwd()):
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="latentdo-rescued-", dir=place))
+        except OSError as error:
+            reasons.append(str(error))
+            continue
+        try:
+            save_result(result, folder / "model.safetensors")
+            if bootstrap is not None:
+                bootstrap.save(folder / "bootstrap.safetensors")
+        except OSError as error:
+            reasons.append(str(error))
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return folder
+    raise OSError(f"the result could be kept nowhere: {'; '.join(reasons)}")
 
 
 def _support_tables(bootstrap: BootstrapDAG) -> dict[str, pd.DataFrame]:
@@ -135,8 +197,8 @@ def _support_tables(bootstrap: BootstrapDAG) -> dict[str, pd.DataFrame]:
 @contextmanager
 def fresh_folder(
     directory: str | Path, files: tuple[str, ...], *, overwrite: bool, marker: str
-) -> Iterator[Path]:
-    """Fill a temporary folder that takes the place of ``directory`` if the block succeeds.
+) -> Iterator[Callable[[str], AbstractContextManager[Path]]]:
+    """Fill a new folder that takes the place of ``directory`` if the block succeeds.
 
     Parameters
     ----------
@@ -151,60 +213,39 @@ def fresh_folder(
 
     Yields
     ------
-    Path
-        The temporary folder, beside ``directory``.
+    callable
+        From the name of a file to a context with the path to write it to; errors of the system then name the file.
     """
-    final = Path(directory).resolve()
-    _bring_back(final)
-    _check_replaceable(final, Path(directory), files, overwrite=overwrite, marker=marker)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    token = secrets.token_hex(6)
-    fresh, old = (final.with_name(f".{final.name[:80]}.{kind}-{token}") for kind in ("new", "old"))
-    fresh.mkdir()
-    try:
-        yield fresh
-        if final.exists():
-            # looked at again: much may happen to a folder while a fit runs
-            _check_replaceable(final, Path(directory), files, overwrite=overwrite, marker=marker)
-            os.rename(final, old)
-        try:
-            os.rename(fresh, final)
-        except BaseException:
-            if old.exists():
-                os.rename(old, final)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    with claimed(directory) as claim:
+        check = partial(check_replaceable, claim, files, overwrite=overwrite, marker=marker)
+        with claim.fresh_results(check) as folder:
+
+            @contextmanager
+            def place(name: str) -> Iterator[Path]:
+                with naming(claim.named / name):
+                    yield folder / name
+
+            yield place
 
 
-def _bring_back(final: Path) -> None:
-    """Undo half a replacement: a process that was killed between its two renames left the old folder aside."""
-    aside = sorted(final.parent.glob(f".{glob.escape(final.name[:80])}.old-*"))
-    if aside and not final.exists():
-        os.rename(aside[-1], final)
+def check_replaceable(claim: Claim, files: tuple[str, ...], *, overwrite: bool, marker: str) -> None:
+    """Refuse to replace what is not a folder of results of the same kind, or what the user wants to keep.
 
+    Parameters
+    ----------
+    claim : Claim
+        The output folder.
+    files, overwrite, marker
+        See :func:`fresh_folder`.
 
-def check_folder(directory: str | Path, *, overwrite: bool) -> None:
-    """Refuse early, before a long fit, what :func:`write_outputs` would refuse after it."""
-    _bring_back(Path(directory).resolve())
-    _check_replaceable(
-        Path(directory).resolve(),
-        Path(directory),
-        (*FILES, *OPTIONAL_FILES),
-        overwrite=overwrite,
-        marker="result.json",
-    )
-
-
-def _check_replaceable(
-    final: Path, named: Path, files: tuple[str, ...], *, overwrite: bool, marker: str
-) -> None:
-    shown = repr(str(named))
+    Raises
+    ------
+    FileExistsError
+        If something is there that may not be replaced.
+    """
+    final, shown = claim.final, repr(str(claim.named))
     if not final.exists():
         return
-    if not final.is_dir():
-        raise FileExistsError(f"{shown} is a file, not a folder; choose another name.")
     if not overwrite:
         raise FileExistsError(
             f"{shown} already exists; choose another folder, or pass overwrite=True (--overwrite) to replace it."
@@ -212,7 +253,11 @@ def _check_replaceable(
     inside = {entry.name for entry in final.iterdir()} - _CLUTTER
     if not inside:
         return
-    foreign = sorted(name for name in inside if name not in files or not (final / name).is_file())
+    foreign = sorted(
+        name
+        for name in inside
+        if not (name in files or is_leftover(name, files)) or not (final / name).is_file()
+    )
     if not _is_ours(final / marker):
         raise FileExistsError(
             f"{shown} is not a folder that latentdo wrote (it has no {marker} of latentdo), so it is not replaced "
@@ -255,4 +300,12 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
-    table.to_csv(path, index=index, encoding="utf-8", errors="backslashreplace", lineterminator="\n")
+    def harmless(values: Any) -> Any:
+        """Text that no spreadsheet runs; numbers as they are."""
+        return values.map(lambda value: to_cell(value) if isinstance(value, str) else value)
+
+    words = [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
+    safe = table.assign(**{name: harmless(table[name]) for name in words}).rename(columns=to_cell)
+    if index:
+        safe.index = harmless(safe.index)
+    safe.to_csv(path, index=index, encoding="utf-8", errors="backslashreplace", lineterminator="\n")

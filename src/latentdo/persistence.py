@@ -11,9 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import secrets
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from importlib import metadata as packages
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
-from latentdo.graphs import is_dag
+from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
 from latentdo.model.legacy import FAMILIES as LEGACY_FAMILIES
 from latentdo.model.legacy import from_legacy
@@ -39,7 +37,6 @@ __all__ = [
     "pack_result",
     "save_arrays",
     "save_result",
-    "write_atomically",
 ]
 
 FORMAT: Final = 2
@@ -53,7 +50,6 @@ _WRITERS = {
 _MODEL = "model."
 _ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
 _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
-_STATUSES = ("converged", "not converged", "interrupted")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -124,9 +120,8 @@ def load_result(path: str | Path) -> FitResult:
     except ResultFileError as error:
         raise type(error)(f"{str(path)!r} {error}") from None
     except Exception as error:  # whatever a hostile file provokes is one kind of error to the caller
-        raise ResultFileError(
-            f"{str(path)!r} does not hold a consistent result ({type(error).__name__}: {error})."
-        ) from error
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ResultFileError(f"{str(path)!r} does not hold a consistent result: {reason}.") from error
 
 
 def save_arrays(
@@ -176,29 +171,6 @@ def load_arrays(path: str | Path, entry: str) -> tuple[dict[str, Any], dict[str,
     return state, arrays
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then move it there in one step.
-
-    A full disk or a folder that may not be written leaves what was there untouched, and the error names the file.
-    """
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {str(path.parent)!r} does not exist; create it first.")
-    if path.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file.")
-    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
-    try:
-        write(temporary)
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())  # or a crash of the machine could leave the new name with nothing in it
-        os.replace(temporary, path)
-    except OSError as error:
-        # the system names the temporary file, or none at all
-        reason = f"cannot write, nothing was changed: {error.strerror or error}"
-        raise OSError(error.errno, reason, str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The metadata and the arrays of a file, of whatever origin."""
     foreign = ResultFileError(
@@ -212,7 +184,7 @@ def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any
                 raise foreign
             state = json.loads(text)
             # the version is judged before anything else: a later format may hold arrays unknown here
-            if not isinstance(state, dict) or not isinstance(state.get("format"), int):
+            if not isinstance(state, dict) or type(state.get("format")) is not int or state["format"] < 1:
                 raise foreign
             if state["format"] > FORMAT:
                 raise NewerFormatError(
@@ -229,67 +201,64 @@ def _read(path: Path, entry: str) -> tuple[dict[str, Any], dict[str, NDArray[Any
 
 
 def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
-    """Check everything, and put the result together."""
+    """Put the result together, and check it whole."""
     family = state.get("family")  # only files of version 0.1 have one
-    if family is not None and family not in LEGACY_FAMILIES:
+    if family is not None and (not isinstance(family, str) or family not in LEGACY_FAMILIES):
         raise ResultFileError(f"holds a model family {family!r} that this version does not know.")
-    columns = tuple(_text(name) for name in state["columns"])
-    names = tuple(_hashable(_unpack(name)) for name in state["regime_names"])
-    model = _model(family, arrays, len(columns), len(names))
-    own: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-    d, k = len(columns), len(names)
-    n = len(own["responsibilities"])
-    shapes = ((n, k), (d, d), (d, d), (k, d))
-    for (name, array), shape in zip(own.items(), shapes, strict=True):
-        if array.shape != shape or array.dtype != np.float64:
-            raise ResultFileError(f"has {name} of shape {array.shape} where {shape} belongs.")
-        if array.size and not (array.min() >= -1e-9 and array.max() <= 1 + 1e-9):
-            raise ResultFileError(f"has {name} that are not probabilities.")
+    columns = tuple(_text(name, "columns") for name in _sequence(state, "columns"))
+    names = tuple(_field({"regime_names": name}, "regime_names") for name in _sequence(state, "regime_names"))
+    own = {name: _get(arrays, name) for name in _ARRAYS}
+    for name, array in own.items():
+        if array.dtype != np.float64:
+            raise ResultFileError(f"has {name} of the type {array.dtype}.")
         array.setflags(write=False)
-    if state["status"] not in _STATUSES:
-        raise ResultFileError(f"has an unknown status {state['status']!r}.")
-    preprocessor = Preprocessor.from_dict(_unpack(state["preprocessor"]))
-    if preprocessor.columns != columns or {preprocessor.mean.shape, preprocessor.scale.shape} != {(d,)}:
-        raise ResultFileError("scales other variables than it models.")
-    scalars = {name: _unpack(state[name]) for name in _SCALARS}
-    return FitResult(
-        model=model,
+    scalars = {name: _field(state, name) for name in _SCALARS}
+    try:
+        preprocessor = Preprocessor.from_dict(_mapping(state, "preprocessor"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultFileError(f"has a preprocessor that no fit leaves ({error}).") from error
+    result = FitResult(
+        model=_model(family, arrays),
         columns=columns,
         preprocessor=preprocessor,
         regime_names=names,
         **own,
-        **(scalars | {name: float(scalars[name]) for name in ("evidence", "seconds")}),
-        evidence_terms={_text(key): float(value) for key, value in _mapping(state["evidence_terms"]).items()},
-        history=tuple(_mapping(entry) for entry in state["history"]),
-        comparison=tuple(_mapping(entry) for entry in state["comparison"]),
-        configuration=_mapping(state["configuration"]),
-        warnings=tuple(_text(warning) for warning in state["warnings"]),
+        **(scalars | {name: _number(scalars[name], name) for name in ("evidence", "seconds")}),
+        evidence_terms={
+            _text(key, "evidence_terms"): _number(value, "evidence_terms")
+            for key, value in _mapping(state, "evidence_terms").items()
+        },
+        history=tuple(_mapping({"history": entry}, "history") for entry in _sequence(state, "history")),
+        comparison=tuple(
+            _mapping({"comparison": entry}, "comparison") for entry in _sequence(state, "comparison")
+        ),
+        configuration=_mapping(state, "configuration"),
+        warnings=tuple(_text(warning, "warnings") for warning in _sequence(state, "warnings")),
     )
+    result.check()
+    _try(result.model)
+    return result
 
 
-def _model(family: str | None, arrays: Mapping[str, NDArray[Any]], d: int, k: int) -> FittedModel:
-    """The model, tried on one row: shapes that do not fit together fail here, not in the user's hands."""
+def _model(family: str | None, arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+    """The model; its mechanisms check their arrays."""
     own = {key.removeprefix(_MODEL): array for key, array in arrays.items() if key.startswith(_MODEL)}
     if len(own) + len(_ARRAYS) != len(arrays):
         raise ResultFileError("holds other arrays than a result has.")
-    adjacency, targets, weights = own["adjacency"], own["targets"], own["weights"]
-    if (adjacency.shape, targets.shape, weights.shape) != ((d, d), (k, d), (k,)):
-        raise ResultFileError("has a graph, targets and weights of sizes that differ from its names.")
-    if not (np.isin(targets, (0, 1)).all() and not targets[0].any() and is_dag(adjacency)):
-        raise ResultFileError("does not hold a DAG with targets of 0 and 1, none of them in the reference.")
-    if not (weights >= 0).all() or not math.isclose(weights.sum(), 1.0, abs_tol=1e-6):
-        raise ResultFileError("has weights of regimes that do not sum to one.")
-    model = FittedModel.from_arrays(own) if family is None else from_legacy(family, own)
-    numbers = [array for array in own.values() if array.dtype.kind == "f"]
-    if not all(np.isfinite(array).all() for array in numbers):
-        raise ResultFileError("holds a model with parameters that are not finite numbers.")
+    try:
+        return FittedModel.from_arrays(own) if family is None else from_legacy(family, own)
+    except KeyError as error:
+        raise ResultFileError(f"lacks the array {_MODEL}{error.args[0]}.") from None
+
+
+def _try(model: FittedModel) -> None:
+    """One row in every regime: parts that do not fit together fail here, not in the user's hands."""
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"):
-        density = model.log_density(np.zeros((1, d)))
-        draws = [model.sample(1, regime, rng) for regime in range(k)]
-    if density.shape != (1, k) or not (np.isfinite(density).all() and np.isfinite(draws).all()):
+        density = model.log_density(np.zeros((1, model.topology.n_variables)))
+        draws = [model.sample(1, regime, rng) for regime in range(model.topology.n_regimes)]
+    if not (np.isfinite(density).all() and np.isfinite(draws).all()):
         raise ResultFileError("holds a model that cannot be evaluated.")
-    return model
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> str:
@@ -350,17 +319,45 @@ def _unpack(value: Any) -> Any:
     return {key: _unpack(item) for key, item in value.items()}
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
-    unpacked = _unpack(value)
+def _get(holder: Mapping[str, Any], name: str) -> Any:
+    if name not in holder:
+        raise ResultFileError(f"lacks the field {name!r}.")
+    return holder[name]
+
+
+def _field(state: Mapping[str, Any], name: str) -> Any:
+    """A value of the metadata; what :func:`_pack` cannot have written is refused by the name of its field."""
+    value = _get(state, name)
+    try:
+        return _unpack(value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultFileError(f"has {name} that cannot be read ({error}).") from error
+
+
+def _mapping(state: Mapping[str, Any], name: str) -> dict[Any, Any]:
+    unpacked = _field(state, name)
     if not isinstance(unpacked, dict):
-        raise TypeError(f"expected an object, found {value!r}")
+        raise ResultFileError(f"has {name} that is not an object but {type(unpacked).__name__}.")
     return unpacked
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {value!r}")
+def _sequence(state: Mapping[str, Any], name: str) -> list[Any]:
+    value = _get(state, name)
+    if not isinstance(value, list):
+        raise ResultFileError(f"has {name} that is not a list but {type(value).__name__}.")
     return value
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise ResultFileError(f"has {name} with {value!r}, which is not text.")
+    return value
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ResultFileError(f"has {name} {value!r}, which is not a number.")
+    return float(value)
 
 
 def _hashable(value: Any) -> Hashable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import networkx as nx
 import numpy as np
@@ -13,11 +13,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
+from latentdo.data import is_unknown, is_writable
 from latentdo.equivalence import essential_graph
-from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.fitted import SUM_TOLERANCE, Array, FittedModel
 from latentdo.transforms import Preprocessor
 
 Status = Literal["converged", "not converged", "interrupted"]
+
+_ROUNDING: Final = 1e-9  # sums over many graphs may leave the unit interval by this much
+_TEXTS: Final = ("solver", "density", "intervention", "status", "message", "data_hash")
+_MEASURED: Final = (
+    "evidence",
+    "violation",
+    "seconds",
+)  # what reports and plots draw of history and comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +86,52 @@ class FitResult:
     data_hash: str = ""
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
+
+        Raises
+        ------
+        ValueError
+            Naming the field.
+        """
+        d, k = len(self.columns), len(self.regime_names)
+        topology = self.model.topology
+        if (topology.n_variables, topology.n_regimes) != (d, k):
+            raise ValueError(
+                f"columns and regime_names name {d} variables and {k} regimes, but the model has "
+                f"{topology.n_variables} and {topology.n_regimes}"
+            )
+        _check_texts(self)
+        if self.preprocessor.columns != self.columns:
+            raise ValueError("preprocessor scales other variables than columns names")
+        n = len(self.responsibilities) if self.responsibilities.ndim else 0
+        for name, shape in (
+            ("responsibilities", (n, k)),
+            ("edge_probabilities", (d, d)),
+            ("ancestor_probabilities", (d, d)),
+            ("target_probabilities", (k, d)),
+        ):
+            array = getattr(self, name)
+            if array.shape != shape or array.size == 0:
+                raise ValueError(f"{name} has the shape {array.shape} where {shape} belongs")
+            if array.dtype.kind != "f" or not (array.min() >= -_ROUNDING and array.max() <= 1.0 + _ROUNDING):
+                raise ValueError(f"{name} holds values that are not probabilities")
+        if not (np.abs(self.responsibilities.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all():
+            raise ValueError("responsibilities of a row do not sum to one")
+        for name in ("edge_probabilities", "ancestor_probabilities"):
+            if getattr(self, name).diagonal().any():
+                raise ValueError(f"{name} has a variable that causes itself")
+        if self.target_probabilities[0].any():
+            raise ValueError("target_probabilities change the reference, whose row must be zero")
+        for name, value in {
+            "evidence": self.evidence,
+            **{f"evidence_terms[{key!r}]": value for key, value in self.evidence_terms.items()},
+        }.items():
+            if not np.isfinite(value):
+                raise ValueError(f"{name} is {value}, not a finite number")
+        if not 0.0 <= self.seconds < np.inf:
+            raise ValueError(f"seconds is {self.seconds}")
 
     @property
     def n_regimes(self) -> int:
@@ -222,6 +277,31 @@ class FitResult:
 
     def _by_regime(self, values: NDArray[Any]) -> pd.DataFrame:
         return pd.DataFrame(values, index=list(self.regime_names), columns=list(self.columns))
+
+
+def _check_texts(result: FitResult) -> None:
+    """Names, words and records: the part of :meth:`FitResult.check` that is no array."""
+    for name in ("columns", "warnings"):
+        if wrong := [value for value in getattr(result, name) if not isinstance(value, str)]:
+            raise ValueError(f"{name} holds {wrong[0]!r}, which is not text")
+    for name in _TEXTS:
+        if not isinstance(getattr(result, name), str):
+            raise ValueError(f"{name} is {getattr(result, name)!r}, which is not text")
+    for label in result.regime_names:
+        if not isinstance(label, Hashable) or not is_writable(label) or is_unknown(label):
+            raise ValueError("regime_names holds what cannot name a regime")
+    for name in ("columns", "regime_names"):
+        if len(set(getattr(result, name))) != len(getattr(result, name)):
+            raise ValueError(f"{name} holds a name twice")
+    if result.status not in get_args(Status):
+        raise ValueError(f"status is {result.status!r}, which is unknown")
+    for name in ("history", "comparison"):
+        for key, value in (item for entry in getattr(result, name) for item in entry.items()):
+            kind = int | float if key in _MEASURED else str | int | float | None
+            if not isinstance(key, str) or not isinstance(value, kind):
+                raise ValueError(f"{name} holds {value!r} as {key!r}")
+            if isinstance(value, int) and abs(value) >= 2**63:
+                raise ValueError(f"{name} holds an integer beyond 64 bits as {key!r}")
 
 
 def _plain(value: Hashable) -> Any:

@@ -234,8 +234,11 @@ class Preprocessor:
             raise ValueError(
                 f"mean and scale have the shapes {self.mean.shape} and {self.scale.shape}, not {(d,)}."
             )
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.scale).all() and (self.scale > 0.0).all()):
-            raise ValueError("mean and scale must be finite, and the scale positive.")
+        fine = (np.abs(self.mean) < _LARGEST) & (self.scale > 1.0 / _LARGEST) & (self.scale < _LARGEST)
+        if not fine.all():
+            raise ValueError(
+                f"mean or scale of column {self.columns[int(fine.argmin())]!r} is not such as a fit gives"
+            )
         if len(self.knots) != (d if self.transform == "rank-gaussian" else 0):
             raise ValueError(f"{len(self.knots)} columns have knots.")
         for xs, zs in self.knots:

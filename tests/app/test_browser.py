@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from latentdo.app import server_command
+from latentdo.app import serve
 from latentdo.scm import simulate
 
 pytestmark = pytest.mark.slow
@@ -20,13 +20,11 @@ def address():
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen(
-        server_command(port, browser=False), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    end = time.monotonic() + 60
+    server = serve(port, browser=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 600
     while True:
         try:
-            urllib.request.urlopen(f"http://localhost:{port}/_stcore/health", timeout=2)
+            urllib.request.urlopen(f"http://localhost:{port}/_stcore/health", timeout=60)
             break
         except OSError:
             assert server.poll() is None, "the server ended"
@@ -34,14 +32,14 @@ def address():
             time.sleep(0.2)
     yield f"http://localhost:{port}"
     server.terminate()
-    server.wait(timeout=20)
+    server.wait(timeout=600)
 
 
 @pytest.fixture
 def page(browser, address):
     context = browser.new_context(viewport={"width": 1280, "height": 1000}, accept_downloads=True)
     opened = context.new_page()
-    opened.set_default_timeout(60_000)
+    opened.set_default_timeout(600_000)
     asked = []
     opened.on("request", lambda request: asked.append(request.url))
     opened.goto(address)
@@ -57,7 +55,7 @@ def test_example_report_and_download(page, tmp_path):
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_role("button", name="Give up").wait_for()
     report = page.frame_locator("iframe[title='Report of the fit']")
-    report.get_by_role("heading", name="What causes what").wait_for(timeout=90_000)
+    report.get_by_role("heading", name="What causes what").wait_for(timeout=600_000)
     report.locator("svg.graph .node").first.click()
     assert report.locator("#panel").is_visible()
     report.locator("#threshold").fill("100")

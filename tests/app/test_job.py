@@ -7,14 +7,14 @@ import time
 import pytest
 
 from latentdo import load_sachs
-from latentdo.app import launch, server_command
+from latentdo.app import launch, server_arguments
 from latentdo.app.job import Job, work
 from latentdo.scm import simulate
 
 SMALL = {"max_regimes": 3, "n_init": 1}
 
 
-def until(condition, seconds=60):
+def until(condition, seconds=600):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -93,7 +93,7 @@ def test_a_death_from_outside_is_explained():
 
 
 def test_the_server_listens_here_only_and_tells_nobody():
-    command = " ".join(server_command(8600, browser=False))
+    command = " ".join(server_arguments(8600, browser=False))
     assert "--server.address=localhost" in command
     assert "--server.port=8600" in command
     assert "--browser.gatherUsageStats=false" in command

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 
 @pytest.fixture
 def page():
-    opened = AppTest.from_file(str(PAGE), default_timeout=60).run()
+    opened = AppTest.from_file(str(PAGE), default_timeout=600).run()
     yield opened
     if "job" in opened.session_state:
         opened.session_state["job"].give_up()
@@ -35,7 +35,7 @@ def upload(page, name, content):
     return page.run()
 
 
-def finished(page, seconds=90):
+def finished(page, seconds=600):
     end = time.monotonic() + seconds
     while page.session_state["job"].state == "running":
         assert time.monotonic() < end, "the fit did not end in time"

@@ -316,7 +316,7 @@ def test_as_a_module():
         [sys.executable, "-m", "latentdo", "nonsense"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2

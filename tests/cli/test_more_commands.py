@@ -126,7 +126,7 @@ def test_completion_of_commands_options_and_values(run):
             f'$name latentdo "{words[-1]}" ""; echo "${{COMPREPLY[@]}}"'
         )
         command = ["bash", "-c", f"{script}\n{ask}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
         assert expected in done.stdout.split(), done
 
 

@@ -55,3 +55,24 @@ def test_report_knows_the_fitted_table_by_what_was_used_of_it(run, tmp_path, mak
         table.to_csv(tmp_path / f"{name}.csv", index=False)
         code, _, err = run("report", folder, "--data", tmp_path / f"{name}.csv")
         assert code == 0, err
+
+
+def test_tables_of_a_result_that_end_pandas_are_refused_by_name(run, tmp_path, make_result):
+    """An exponent at which pandas' default parser ends the process."""
+    folder = write_outputs(make_result(n_samples=60).result, tmp_path / "r")
+    truth = write_outputs(make_result(n_samples=60).result, tmp_path / "truth")
+    header = "trial,held_out,seconds,within_one_error,chosen,edges,targets,regimes\n"
+    (folder / "trials.csv").write_text(header + "1,1e257301222821,1,True,True,1,1,1\n")
+    code, _, err = run("report", folder)
+    assert code == 1
+    assert "trials.csv" in err
+    assert "held_out" in err
+    (truth / "adjacency.csv").write_text(",X1\nX1,1e257301222821\n")
+    code, _, err = run("evaluate", folder, "--truth", truth)
+    assert code == 1
+    assert "adjacency.csv" in err
+    (folder / "regimes.csv").write_text("row,regime\n1e257301222821,0\n")
+    (truth / "adjacency.csv").unlink()
+    code, _, err = run("evaluate", folder, "--truth", truth)
+    assert code == 1
+    assert "regimes.csv" in err

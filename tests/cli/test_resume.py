@@ -99,16 +99,6 @@ def test_tuning_goes_on_after_an_interruption(run, small, tmp_path, monkeypatch)
     assert not (tmp_path / "r.unfinished").exists()
 
 
-def test_overwriting_drops_what_was_left(run, small, tmp_path):
-    left = tmp_path / "r.unfinished" / "checkpoint.0"
-    left.parent.mkdir()
-    left.write_text("old")
-    assert run("fit", small, "--out", tmp_path / "r", *QUICK)[0] == 1
-    assert left.exists()
-    assert run("fit", small, "--out", tmp_path / "r", *QUICK, "--overwrite")[0] == 0
-    assert not left.exists()
-
-
 def test_a_search_has_nothing_to_resume_and_says_so(run, small, tmp_path):
     code, _, err = run("fit", small, "--out", tmp_path / "r", *QUICK, "--resume")
     assert code == 0

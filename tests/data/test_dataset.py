@@ -22,7 +22,7 @@ def labelled(regimes: Any, **arguments: Any) -> Dataset:
     return Dataset.from_table(FRAME, regimes=regimes, **arguments)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(n=st.integers(2, 60), fraction=st.floats(0.01, 0.99), seed=st.integers(0, 5))
 def test_split_is_a_partition_of_the_right_size(n: int, fraction: float, seed: int) -> None:
     x = np.arange(2.0 * n).reshape(n, 2)

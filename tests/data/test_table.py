@@ -264,3 +264,23 @@ def test_a_copy_of_a_column_is_named():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Dataset.from_table(table[["a", "b"]])
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_integers_beyond_float64_are_refused_by_place(digits):
+    large = 10**digits
+    with pytest.raises(ValueError, match=r"Row 1, column 0.*unit"):
+        table_to_array([[1, 2], [large, 3]])
+    with pytest.raises(ValueError, match=rf"row 1, .*'a' is an integer of about {digits} digits"):
+        table_to_array(pd.DataFrame({"a": [1, large], "b": [1, 2]}, dtype=object))
+
+
+def test_text_beyond_float64_is_not_told_to_be_converted():
+    with pytest.raises(ValueError, match=r"row 1, .*'a' is '1e400'") as caught:
+        table_to_array(pd.DataFrame({"a": ["1", "1e400"]}))
+    assert "astype" not in str(caught.value)
+
+
+def test_columns_of_lists_are_named():
+    with pytest.raises(ValueError, match=r"'a' \(row 0"):
+        table_to_array(pd.DataFrame({"a": [[1], [2], [3]], "b": [1, 2, 3]}))

@@ -125,3 +125,23 @@ def test_interrupt_keeps_the_best_state_so_far(table):
     assert est.result_.status == "interrupted"
     assert est.evidence_ >= steps[0]["evidence"] - 1e-3  # one more step of EM, whose costs move a little
     assert is_dag(est.adjacency_)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_regimes",
+        "n_init",
+        "n_jobs",
+        "max_parents",
+        "edge_prior",
+        "target_prior",
+        "concentration",
+        "learning_rate",
+    ],
+)
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_integers_of_many_digits_are_refused_by_name(name, digits):
+    est = LatentInterventionDAG(**{name: 10**digits})
+    with pytest.raises(ValueError, match=f"{name}=an integer of about {digits} digits"):
+        est.fit([[1.0, 2.0], [2.0, 1.5], [3.0, 5.0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ import pytest
 from latentdo import BootstrapDAG, LatentInterventionDAG, cluster, simulate
 from latentdo.cli import main
 
-pytest.importorskip("distributed", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="dask is not installed")
 
 
 @dataclass
@@ -34,8 +35,10 @@ class Cluster:
     def start(self) -> None:
         file = self.folder / "scheduler.json"
         self.scheduler = self._run("dask_scheduler", "--port=0", f"--scheduler-file={file}", "--no-dashboard")
-        deadline = time.monotonic() + 60
-        while not file.exists() and time.monotonic() < deadline:
+        deadline = time.monotonic() + 600
+        while not file.exists():
+            assert self.scheduler.poll() is None, "the scheduler ended"
+            assert time.monotonic() < deadline, "the scheduler did not start"
             time.sleep(0.05)
         self.address = json.loads(file.read_text())["address"]
 
@@ -66,6 +69,8 @@ def two_workers(tmp_path_factory) -> Iterator[Cluster]:
         started.start()
         for _ in range(2):
             started.add_worker()
+        with distributed.Client(started.address, timeout=600) as client:  # a busy machine needs its time
+            client.wait_for_workers(2, timeout=600)
         yield started
     finally:
         started.stop()
@@ -125,16 +130,12 @@ def test_moments_of_a_stream_are_summed_on_a_cluster(two_workers, data, tmp_path
 def test_a_scheduler_that_is_not_there(tmp_path, data, capsys, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     data.X.to_csv(tmp_path / "data.csv", index=False)
-    command = [
-        "fit",
-        str(tmp_path / "data.csv"),
-        "--out",
-        str(tmp_path / "out"),
-        "--dask",
-        "tcp://127.0.0.1:9",
-    ]
-    assert main(command) == 1
-    assert "No Dask scheduler answers at 'tcp://127.0.0.1:9'; start one" in capsys.readouterr().err.replace(
+    command = ["fit", str(tmp_path / "data.csv"), "--out", str(tmp_path / "out")]
+    with socket.socket() as deaf:  # a port that is taken, and at which nobody listens
+        deaf.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        assert main([*command, "--dask", address]) == 1
+    assert f"No Dask scheduler answers at '{address}'; start one" in capsys.readouterr().err.replace(
         "\n", " "
     )
     assert not (tmp_path / "out").exists()
@@ -163,7 +164,7 @@ def test_a_killed_worker_loses_nothing(two_workers, data):
         there = BootstrapDAG(estimator(n_jobs=1), n_resamples=12, n_jobs=-1).fit(
             data.X, progress=kill_after_three
         )
-    assert two_workers.workers[0].wait(timeout=10) == -9
+    assert two_workers.workers[0].wait(timeout=600) == -9
     assert [r.number for r in there.resamples_] == list(range(12))
     assert there.failures_ == []
     pd.testing.assert_frame_equal(there.edge_support_, local.edge_support_)

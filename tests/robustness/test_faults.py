@@ -5,6 +5,7 @@ The victims are forked from this process, so that a kill costs milliseconds and 
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import multiprocessing
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no for
 
 KILLS = [pytest.param(2, id="2-kills"), pytest.param(14, id="14-kills", marks=pytest.mark.slow)]
 """How often every operation is killed: five operations make 10 kills in the fast suite, and 70 more in the slow one."""
+
+CAPABILITIES_VERSION_3, CAP_DAC_OVERRIDE = 0x20080522, 1  # <linux/capability.h>
 
 fork = multiprocessing.get_context("fork")
 
@@ -90,6 +93,7 @@ def kill_at_random(
         if done == kills:
             break
         child = fork.Process(target=operation)
+        began = time.perf_counter()
         child.start()
         child.join(timeout=float(rng.uniform(0.0, duration)))
         finished = not child.is_alive()
@@ -99,6 +103,7 @@ def kill_at_random(
             done += 1
         check()
         if finished:
+            duration = min(duration, time.perf_counter() - began)  # the first may have met a busier machine
             forget()
     assert run_in_child(operation) == 0
     check()
@@ -138,15 +143,6 @@ def test_a_killed_command_leaves_a_whole_folder(tmp_path, kills):
 
     assert kill_at_random(write, kills, check) == kills
     assert folder.is_dir()
-
-
-def test_a_folder_put_aside_by_a_killed_process_comes_back(tmp_path):
-    result = estimator().fit(table()).result_
-    folder = write_outputs(result, tmp_path / "results")
-    os.rename(folder, tmp_path / ".results.old-0123456789ab")
-    with pytest.raises(FileExistsError, match="already exists"):
-        write_outputs(result, folder)
-    assert load_result(folder / "model.safetensors").evidence == result.evidence
 
 
 @pytest.mark.parametrize("kills", KILLS)
@@ -269,43 +265,49 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, kind):
     path = folder / "model.safetensors"
     write_outputs(est.result_, folder)
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
-    boot = BootstrapDAG(estimator(), n_resamples=2, checkpoint=path, checkpoint_seconds=0.0)
+    boot = BootstrapDAG(estimator(), n_resamples=2).fit(table())
     operation = {
         "save": lambda: est.save(path),
         "outputs": lambda: write_outputs(est.result_, folder, overwrite=True),
-        "bootstrap": lambda: boot.set_params(checkpoint=folder / "fresh").fit(table()),
+        "bootstrap": lambda: boot.save(folder / "fresh"),
     }[kind]
     note = message_in_child(
         operation, tmp_path, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
     )
     assert note.startswith("EFBIG")
-    assert kind == "outputs" or ("nothing was changed" in note and str(folder) in note)
+    assert str(folder) in note
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
     assert {file.name for file in tmp_path.iterdir()} == {"kept", "note"}
 
 
+def heed_modes() -> None:
+    """Let the superuser of Linux be refused, too, where the mode of a folder forbids to write.
+
+    It keeps the right to read and enter everything: wherever package and interpreter lie, they go on working.
+    """
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None, use_errno=True)
+        header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION_3, 0)  # 0: this process
+        held = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; then the same for higher numbers
+        assert libc.capget(header, held) == 0, os.strerror(ctypes.get_errno())
+        held[0] &= ~(1 << CAP_DAC_OVERRIDE)
+        assert libc.capset(header, held) == 0, os.strerror(ctypes.get_errno())
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" and os.geteuid() == 0, reason="nothing is forbidden to this user here"
+)
 @pytest.mark.parametrize("kind", ["save", "outputs"])
 def test_a_folder_that_may_not_be_written(tmp_path, kind):
     est = estimator().fit(table())
     folder = tmp_path / "forbidden"
     folder.mkdir()
     folder.chmod(0o555)
-    for above in (
-        tmp_path,
-        *tmp_path.parents,
-    ):  # somebody without rights must reach the folder to be refused there
-        if above.owner() == folder.owner() and above.stat().st_mode & 0o001 == 0:
-            above.chmod(above.stat().st_mode | 0o011)
-
-    def become_nobody() -> None:
-        if os.geteuid() == 0:
-            os.seteuid(65534)
-
     operation = {
         "save": lambda: est.save(folder / "model.safetensors"),
         "outputs": lambda: write_outputs(est.result_, folder / "results"),
     }[kind]
-    note = message_in_child(operation, tmp_path, become_nobody)
+    note = message_in_child(operation, tmp_path, heed_modes)
     assert note.startswith("EACCES"), note
     assert str(folder) in note
     assert list(folder.iterdir()) == []

@@ -254,7 +254,7 @@ CASES = (
     ),
     # arguments
     Nasty("more regimes than rows", lambda: good(12), model={"max_regimes": 500}),
-    Nasty("zero regimes", good, model={"max_regimes": 0}, error="at least 1"),
+    Nasty("zero regimes", good, model={"max_regimes": 0}, error="max_regimes=0"),
     Nasty("half a regime", good, model={"max_regimes": 2.5}, error="whole number"),
     Nasty("an unknown density", good, model={"density": "cubic"}, error="use one of"),
     Nasty("a prior of NaN", good, model={"edge_prior": math.nan}, error="use 0"),
@@ -262,7 +262,7 @@ CASES = (
     Nasty("a prior of infinity", good, model={"edge_prior": math.inf}, error="finite|required"),
     Nasty("a prior of text", good, model={"edge_prior": "strong"}, error="edge_prior"),
     Nasty("a target prior of NaN", good, model={"target_prior": math.nan}, error="target_prior"),
-    Nasty("huge priors", good, model={"edge_prior": -1e308, "target_prior": -1e308}),
+    Nasty("huge priors", good, model={"edge_prior": -1e308, "target_prior": -1e308}, error="target_prior"),
     Nasty(
         "an edge both required and forbidden",
         good,
@@ -282,7 +282,7 @@ CASES = (
     Nasty("constraints with unknown names", good, model={"tiers": [["v0"], ["v9"]]}, error="'v9'"),
     Nasty("a random state of text", good, model={"random_state": "seed"}, error="seed"),
     Nasty("a random state below zero", good, model={"random_state": -5}, error="random_state|between 0"),
-    Nasty("zero starts", good, model={"n_init": 0}, error="at least 1"),
+    Nasty("zero starts", good, model={"n_init": 0}, error="n_init=0"),
     Nasty("n_jobs of text", good, model={"n_jobs": "many"}, error="n_jobs"),
     Nasty("an unknown device", good, model={"device": "abacus", "solver": "gradient"}, error="abacus"),
 )

@@ -53,7 +53,7 @@ class Room:
     """Where two threads meet that stand for two ranks."""
 
     def __init__(self) -> None:
-        self.barrier = threading.Barrier(2, timeout=60)
+        self.barrier = threading.Barrier(2, timeout=600)
         self.held = [None, None]
 
     def exchange(self, rank, own):
@@ -219,7 +219,7 @@ def test_the_command_line_searches_on_two_ranks(rows, tmp_path, options):
 @pytest.mark.slow
 def test_a_rank_that_dies_ends_the_search(rows, tmp_path):
     command = [*TORCHRUN, SCRIPT, tmp_path, "search", "die"]
-    done = subprocess.run(command, env=ALONE, check=False, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=ALONE, check=False, capture_output=True, text=True, timeout=600)
     assert done.returncode != 0
     assert re.search(r"error: (another of the 2 processes of this fit has died|torchrun ends)", done.stderr)
     assert not (tmp_path / "out").exists()

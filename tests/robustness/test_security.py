@@ -17,10 +17,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from latentdo import LatentInterventionDAG, read_table
-from latentdo.app import server_command
+from latentdo.app import server_arguments
 from latentdo.outputs import write_outputs
 from latentdo.persistence import ResultFileError
 from latentdo.solvers.gradient import checkpoint
+from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
+from latentdo.solvers.gradient.state import TrainState
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = (
@@ -101,6 +103,33 @@ def test_loaders_run_nothing(tmp_path):
     assert not mark.exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "asleep"},
+        {"step": -1},
+        {"step": "many"},
+        {"evidence": float("nan")},
+        {"rate_scale": 0.0},
+        {"model": {"w": torch.tensor([float("nan")])}},
+        {"model": 3},
+        {"rng": 3},
+        {"history": [3]},
+        {"lagrangian": {"unknown": 1.0}},
+        {"surprise": 1},
+    ],
+)
+def test_forged_checkpoints_are_refused_by_file(tmp_path, change):
+    path = tmp_path / "checkpoint"
+    state = TrainState({"w": torch.ones(2)}, {}, torch.get_rng_state(), AugmentedLagrangian())
+    checkpoint.save(path, state, "f")
+    assert checkpoint.load(path, "f").phase == "relaxed"
+    content = torch.load(path, weights_only=True)
+    torch.save(content | change, path)
+    with pytest.raises(ValueError, match=r"checkpoint.*delete it"):
+        checkpoint.load(path, "f")
+
+
 def test_text_in_a_table_is_never_evaluated(tmp_path):
     mark = tmp_path / "ran"
     cell = f"__import__('pathlib').Path('{mark}').touch()"
@@ -115,7 +144,7 @@ def test_text_in_a_table_is_never_evaluated(tmp_path):
 
 
 def test_the_app_serves_this_computer_only_and_limits_uploads():
-    command = server_command()
+    command = server_arguments()
     assert "--server.address=localhost" in command
     (limit,) = (int(word.split("=")[1]) for word in command if word.startswith("--server.maxUploadSize="))
     assert 0 < limit <= 2000

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.data import Dataset, DataWarning
-from latentdo.persistence import load_arrays
 from latentdo.model.penalties import Penalties
+from latentdo.persistence import load_arrays
 from latentdo.solvers.search.solve import SearchConfiguration, solve
 
-FEW = settings(max_examples=4, deadline=None)
+FEW = settings(max_examples=4)
 
 
 @pytest.fixture(scope="module")

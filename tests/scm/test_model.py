@@ -202,7 +202,7 @@ def test_samples_have_the_exact_moments_under_interventions(chain, interventions
     assert_moments_match(scm, scm.sample(40000, random_state=3).to_numpy())
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(d=st.integers(1, 8), seed=st.integers(0, 10**6))
 def test_moments_agree_with_the_matrix_inverse(d, seed):
     rng = np.random.default_rng(seed)

@@ -180,7 +180,7 @@ def test_a_simulation_survives_pickling():
     pd.testing.assert_frame_equal(copy.scm.sample(5, 0), data.scm.sample(5, 0), check_exact=True)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     d=st.integers(1, 7),
     mechanism=st.sampled_from(["linear", "nonlinear", "nonadditive"]),

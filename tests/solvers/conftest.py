@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from latentdo.scm import simulate
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.penalties import Penalties
+from latentdo.scm import simulate
 from latentdo.solvers.search.problem import Problem
 
 

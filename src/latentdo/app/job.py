@@ -23,6 +23,7 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 
+from latentdo.app import start
 from latentdo.bootstrap import BootstrapDAG, Progress
 from latentdo.diagnosis import Diagnosis
 from latentdo.estimator import LatentInterventionDAG
@@ -86,12 +87,12 @@ class Job:
         }
         (self.folder / _TASK).write_text(json.dumps(task), encoding="utf-8")
         self._log = (self.folder / "log.txt").open("wb")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "latentdo.app.job", str(self.folder)],
+        self._process = start(
+            "latentdo.app.job",
+            str(self.folder),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE"},
             start_new_session=True,  # Ctrl-C in the server's terminal ends the server, which then ends this
         )
         self.gave_up = False

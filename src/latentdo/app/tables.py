@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,10 @@ import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
 from latentdo.app.words import plain_text
-from latentdo.readers import EXACT_FLOATS
+from latentdo.notices import collecting
+from latentdo.readers import read_arrow, read_csv
+from latentdo.readers.arrow import ARROW
+from latentdo.readers.table import SEPARATORS, kind_of
 
 __all__ = ["Table", "choose_table", "on_disk"]
 
@@ -24,6 +26,7 @@ _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Examp
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
 _NONE = "(none)"
 _HOW = "How the file is written"
+_HEAD = 2000  # rows that tell which columns are numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +117,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     }
     regimes = None
     try:
-        with warnings.catch_warnings(record=True) as remarks:
-            warnings.simplefilter("always")
+        with collecting() as remarks:
             if labels == _NONE:
                 X = read_table(path, **reading)
             else:
@@ -124,7 +126,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     except (ValueError, ImportError, OSError) as error:
         st.error(plain_text(_plain(str(error), path, name)))
         return None
-    for remark in {str(remark.message): None for remark in remarks}:
+    for remark in dict.fromkeys(remark.message for remark in remarks):
         st.warning(plain_text(_plain(remark, path, name)))
     return _preview(Table(X, regimes, "none"))
 
@@ -170,24 +172,12 @@ def on_disk(name: str, content: bytes, place: str = "table") -> Path:
 
 def _columns(path: Path, separator: str | None, decimal: str, encoding: str) -> Sequence[tuple[str, bool]]:
     """Names of all columns and whether they hold numbers, from the first rows."""
-    ending = [suffix for suffix in path.suffixes if suffix not in (".gz", ".bz2", ".xz")][-1:]
-    if ending in ([".csv"], [".tsv"], [".tab"], [".txt"]):
-        usual = "," if ending == [".csv"] else "\t"
-        try:
-            # exact floats also because pandas' own parser ends the process at exponents such as 1e257301222821
-            options = {"sep": separator or usual, "decimal": decimal, "encoding": encoding, **EXACT_FLOATS}
-            head = pd.read_csv(path, nrows=2000, **options)
-        except (ValueError, OSError, EOFError):
-            read_table(
-                path, separator=separator, decimal=decimal, encoding=encoding
-            )  # explains what is wrong
-            raise
-    elif ending == [".parquet"]:
-        head = pd.read_parquet(path)
-    elif ending == [".feather"]:
-        head = pd.read_feather(path)
+    kind = kind_of(path)
+    if kind in SEPARATORS:
+        given = separator or SEPARATORS[kind]
+        head = read_csv(path, separator=given, decimal=decimal, encoding=encoding, n_rows=_HEAD)
     else:
-        head = read_table(path, missing="drop")
+        head = read_arrow(path) if kind in ARROW else read_table(path, missing="drop")
     head.columns = head.columns.map(str)
     return [
         (name, bool(pd.api.types.is_numeric_dtype(head[name]) and not pd.api.types.is_bool_dtype(head[name])))

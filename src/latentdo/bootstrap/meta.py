@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,11 +22,13 @@ from latentdo.data import Dataset
 from latentdo.effects import usual_shift
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count, plain, read_rows
+from latentdo.files import CHECKPOINT_SECONDS, Keeper, check_seconds, check_target
+from latentdo.notices import warn
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress
 
 # arguments that do not decide what is found
-_NOT_THE_RESULT: Final = ("n_jobs", "verbose", "device", "checkpoint")
+_NOT_THE_RESULT: Final = ("n_jobs", "verbose", "device", "checkpoint", "checkpoint_seconds")
 
 
 class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
@@ -50,10 +50,9 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     warm_start : bool
         Keep the resamples of an earlier ``fit`` to the same rows, and add those that are missing.
     checkpoint : str or Path, optional
-        File to which finished resamples are written every ``checkpoint_seconds``, and from which a later fit to the
-        same rows goes on.
+        File to which finished resamples are written now and then, and from which a later fit to the same rows goes on.
     checkpoint_seconds : float
-        Time between two writes.
+        Longest time between two writes, which come every few seconds at first; 0 for one after every resample.
     n_jobs : int
         Resamples fitted in parallel (joblib).
     random_state : int
@@ -101,7 +100,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         threshold: float = 0.5,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
-        checkpoint_seconds: float = 60.0,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -223,6 +222,9 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             )
         if not 0.0 <= self.threshold < 1.0:
             raise ValueError(f"threshold={self.threshold!r} must lie in [0, 1)")
+        check_seconds(self.checkpoint_seconds)
+        if self.checkpoint is not None:
+            check_target(Path(self.checkpoint))
 
     def _fingerprint(self, base: LatentInterventionDAG, dataset: Dataset) -> dict[str, str]:
         """What must be the same for resamples of two calls to belong together."""
@@ -264,37 +266,35 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         if self.n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         job = delayed(fit_resample)
+        keeper = Keeper(self.checkpoint, self.save, self.checkpoint_seconds)
+        keeper.keep()  # the fit to all rows
         jobs = (
             job(template, dataset, targets, self.estimator_.result_, self.resample, self.random_state, b)
             for b in range(first, self.n_resamples)
         )
-        saved = time.perf_counter()
         try:
             for outcome in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
                 if isinstance(outcome, str):
                     self.failures_.append(outcome)
-                    continue
-                self.resamples_.append(outcome)
-                step = {"step": f"resample {outcome.number + 1} of {self.n_resamples}"}
-                counts = {"regimes": outcome.n_regimes, "edges": int(outcome.adjacency.sum())}
-                if progress is not None:
+                else:
+                    self.resamples_.append(outcome)
+                keeper.step()
+                if progress is not None and not isinstance(outcome, str):
+                    step = {"step": f"resample {outcome.number + 1} of {self.n_resamples}"}
+                    counts = {"regimes": outcome.n_regimes, "edges": int(outcome.adjacency.sum())}
                     progress({**step, "evidence": outcome.evidence, **counts})
-                if self.checkpoint is not None and time.perf_counter() - saved > self.checkpoint_seconds:
-                    self.save(self.checkpoint)
-                    saved = time.perf_counter()
         except KeyboardInterrupt:
             if not self.resamples_:
                 raise
             message = f"interrupted after {len(self.resamples_)} of {self.n_resamples} resamples"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        if self.checkpoint is not None:
-            self.save(self.checkpoint)
+            warn(message, ConvergenceWarning, stacklevel=3)
+        keeper.keep()
         if self.failures_:
             message = (
                 f"{len(self.failures_)} of {self.n_resamples} resamples could not be fitted and are left out; the "
                 f"last reason: {self.failures_[-1]}"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning, stacklevel=3)
 
     def _summarise(self) -> None:
         """Show counts over the resamples as attributes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from sklearn.base import clone
 from latentdo.bootstrap.matching import match_regimes
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
+from latentdo.notices import collecting
 from latentdo.persistence import pack_result
 from latentdo.result import FitResult
 
@@ -70,8 +70,7 @@ def fit_resample(
     rng = np.random.default_rng([seed, number])
     part = dataset.take(_rows(dataset, kind, rng))
     estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about repeated rows and the like; the fit to all rows has spoken
+    with collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
             estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

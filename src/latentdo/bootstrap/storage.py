@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from latentdo.bootstrap.resample import Resample
 from latentdo.estimator import LatentInterventionDAG
+from latentdo.graphs import is_dag
+from latentdo.model.fitted import SUM_TOLERANCE
 from latentdo.persistence import ResultFileError, load_arrays, load_result, pack_result, save_arrays
 from latentdo.result import FitResult
 
@@ -79,25 +81,15 @@ def read(path: str | Path) -> Stored:
     """
     state, arrays = load_arrays(path, _ENTRY)
     try:
-        with _on_disk(arrays["fit"].tobytes()) as inner:
-            fit = LatentInterventionDAG.load(inner)
-        d, k = len(fit.result_.columns), fit.n_regimes_
-        count = len(arrays["number"])
-        shapes = {
-            "adjacency": (d, d), "targets": (k, d), "overlap": (k,), "n_regimes": (), "evidence": (), "match": (k,),
-            "fit_sizes": (),
-        }  # fmt: skip
-        for name, shape in shapes.items():
-            if arrays[name].shape != (count, *shape):
-                raise ResultFileError(f"it has {name} of shape {arrays[name].shape}")
-        ends = np.cumsum(arrays["fit_sizes"])
-        if (arrays["fit_sizes"] < 0).any() or (ends[-1] if count else 0) != arrays["fits"].size:
-            raise ResultFileError("its models have other sizes than it says")
+        fit = _restore(arrays["fit"].tobytes())
+        _check(arrays, fit.result_)
         parameters = dict(state["parameters"])
         fingerprint = {str(name): str(v) for name, v in state["fingerprint"].items()}
         failures = [str(message) for message in state["failures"]]
-    except (KeyError, TypeError, AttributeError, ResultFileError) as error:
-        raise ResultFileError(f"{str(path)!r} does not hold a consistent bootstrap ({error}).") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ResultFileError(f"{str(path)!r} does not hold a consistent bootstrap: {reason}.") from error
+    count, ends = len(arrays["number"]), np.cumsum(arrays["fit_sizes"])
     resamples = [
         Resample(
             number=int(arrays["number"][b]),
@@ -114,10 +106,60 @@ def read(path: str | Path) -> Stored:
     return Stored(fit, resamples, parameters, fingerprint, failures)
 
 
+def _restore(content: bytes) -> LatentInterventionDAG:
+    """The fit to all rows; a refusal does not name the file that exists only while it is read."""
+    with _on_disk(content) as path:
+        try:
+            return LatentInterventionDAG.load(path)
+        except ResultFileError as error:
+            raise ResultFileError(str(error).replace(repr(str(path)), "its fit to all rows")) from error
+
+
+def _check(arrays: Mapping[str, NDArray[Any]], fit: FitResult) -> None:
+    """Refuse resamples that no run could have left.
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    d, k = len(fit.columns), fit.n_regimes
+    count = len(np.atleast_1d(arrays["number"]))
+    layout: dict[str, tuple[type, tuple[int, ...]]] = {
+        "number": (np.int64, ()), "adjacency": (np.int8, (d, d)), "targets": (np.int8, (k, d)),
+        "overlap": (np.float64, (k,)), "n_regimes": (np.int64, ()), "evidence": (np.float64, ()),
+        "match": (np.int64, (k,)), "fit_sizes": (np.int64, ()),
+    }  # fmt: skip
+    for name, (kind, shape) in layout.items():
+        if arrays[name].shape != (count, *shape) or arrays[name].dtype != kind:
+            raise ValueError(f"it has {name} of shape {arrays[name].shape} and type {arrays[name].dtype}")
+    sizes = arrays["fit_sizes"]
+    total = arrays["fits"].size
+    allowed = {
+        "number": (arrays["number"] >= 0).all() and np.unique(arrays["number"]).size == count,
+        "adjacency": np.isin(arrays["adjacency"], (0, 1)).all() and all(map(is_dag, arrays["adjacency"])),
+        "targets": np.isin(arrays["targets"], (0, 1)).all() and not arrays["targets"][:, 0].any(),
+        "overlap": (arrays["overlap"] >= 0.0) & (arrays["overlap"] <= 1.0 + SUM_TOLERANCE),
+        "n_regimes": arrays["n_regimes"] >= 1,
+        "evidence": np.isfinite(arrays["evidence"]),
+        "match": (arrays["match"] >= -1) & (arrays["match"] < arrays["n_regimes"][:, None]),
+        # each is compared first: a sum of huge sizes would wrap around
+        "fit_sizes": ((sizes >= 0) & (sizes <= total)).all() and sizes.sum() == total,
+    }
+    for name, fine in allowed.items():
+        if not np.all(fine):
+            raise ValueError(f"it has {name} that no resample gives")
+
+
 def unpack_result(content: bytes) -> FitResult:
     """The result that :func:`~latentdo.persistence.pack_result` made these bytes of."""
     with _on_disk(content) as path:
-        return load_result(path)
+        try:
+            return load_result(path)
+        except ResultFileError as error:
+            raise ResultFileError(
+                str(error).replace(repr(str(path)), "a resample of the bootstrap")
+            ) from error
 
 
 @contextmanager

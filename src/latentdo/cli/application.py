@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from latentdo.cli.sources import ConfigurationFile, Environment
+from latentdo.cli.sources import ConfigurationFile, Environment, check_whole_numbers
 
 __all__ = ["app", "program_version"]
 
@@ -26,7 +26,7 @@ app = App(
     ),
     help_format="markdown",
     version=program_version,
-    config=(Environment(), ConfigurationFile()),
+    config=(Environment(), ConfigurationFile(), check_whole_numbers),
     result_action="return_value",
     suppress_keyboard_interrupt=False,
 )

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from latentdo.cli.wording import in_flags
+from latentdo.names import visible
 
 if TYPE_CHECKING:
     from latentdo.bootstrap import BootstrapDAG
@@ -26,7 +27,6 @@ __all__ = [
     "print_json",
     "print_result",
     "print_table",
-    "printable",
     "say",
     "warn",
 ]
@@ -41,22 +41,14 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def printable(text: object) -> str:
-    """Text without control characters, which could rewrite the screen."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
-
-
 def say(text: str) -> None:
     """Print on standard output, wrapped on a terminal."""
-    console().print(
-        "\n".join(printable(line) for line in text.split("\n")), soft_wrap=not sys.stdout.isatty()
-    )
+    console().print(visible(text, keep="\n"), soft_wrap=not sys.stdout.isatty())
 
 
 def complain(text: str) -> None:
     """Print on standard error, with flags where the library speaks of arguments."""
-    text = in_flags(text)
-    console(stderr=True).print("\n".join(printable(line) for line in text.split("\n")), soft_wrap=True)
+    console(stderr=True).print(visible(in_flags(text), keep="\n"), soft_wrap=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:
@@ -72,7 +64,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
     for key, value in rows[0].items():
         table.add_column(key, justify="left" if isinstance(value, str) else "right")
     for row in rows:
-        table.add_row(*(f"{v:.2f}" if isinstance(v, float) else printable(v) for v in row.values()))
+        table.add_row(*(f"{v:.2f}" if isinstance(v, float) else visible(v) for v in row.values()))
     console().print(table)
 
 
@@ -84,7 +76,7 @@ def print_result(result: FitResult) -> None:
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")
-    shown = [
+    surest = [
         {
             "cause": edge.cause,
             "": "->",
@@ -94,8 +86,8 @@ def print_result(result: FitResult) -> None:
         }
         for edge in found[:_MOST_EDGES]
     ]
-    if shown:
-        print_table(shown)
+    if surest:
+        print_table(surest)
     if len(found) > _MOST_EDGES:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
     rows = regimes(result)

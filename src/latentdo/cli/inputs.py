@@ -93,9 +93,9 @@ def _point_out_perturbations(data: Path) -> None:
     """Labels that scPerturb's files carry are not used unless asked for; the user should know that they are there."""
     if data.suffix.lower() != ".h5ad":
         return
-    import anndata
+    from latentdo.readers.cells import read_cells
 
-    cells = anndata.read_h5ad(data, backed="r")
+    cells = read_cells(data, backed=True)
     try:
         if _PERTURBATION in cells.obs:
             complain(

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-__all__ = ["ConfigFile", "DaskAddress", "EstimatorOptions", "Flag", "KnownOptions", "ReadOptions"]
+from latentdo.cli.values import names_in_line
+
+__all__ = [
+    "CheckpointSeconds",
+    "ConfigFile",
+    "DaskAddress",
+    "EstimatorOptions",
+    "Flag",
+    "KnownOptions",
+    "ReadOptions",
+]
 
 ConfigFile = Annotated[
     Path | None,
     Parameter(
         help="TOML file with options; its keys are their names with underscores, as in max_regimes = 8."
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    Parameter(
+        help="Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step."
     ),
 ]
 DaskAddress = Annotated[
@@ -24,9 +39,9 @@ DaskAddress = Annotated[
     ),
 ]
 Flag = Annotated[bool, Parameter(negative="")]
-Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
-Lines = Annotated[list[str] | None, Parameter(negative="")]
-Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="")]
+Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", json_list=False)]
+Lines = Annotated[list[str] | None, Parameter(negative="", json_list=False)]
+Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="", json_list=False)]
 
 
 @Parameter(name="*", group="Model and search (names and defaults of LatentInterventionDAG)")
@@ -97,11 +112,16 @@ class EstimatorOptions:
     required: Pairs = None
     tiers: Lines = None
 
+    @property
+    def keeps_states(self) -> bool:
+        """Whether the solver can go on from a checkpoint."""
+        return self.solver in ("gradient", "paper")
+
     def given(self) -> dict[str, Any]:
         """Only what the user gave."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if self.tiers is not None:
-            found["tiers"] = list(csv.reader(self.tiers, skipinitialspace=True))
+            found["tiers"] = [names_in_line(line) for line in self.tiers]
         return found
 
 

@@ -16,7 +16,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from latentdo.cli.console import console, printable
+from latentdo.cli.console import console
+from latentdo.names import visible
 
 __all__ = ["Course", "progress"]
 
@@ -59,8 +60,8 @@ class Course:
         """What is being done."""
         step = self.last.get("step", "starting")
         if not isinstance(step, int):
-            return printable(step)
-        return printable(f"restart {self.restart}, {self.last.get('phase', 'training')}, step {step}")
+            return visible(step)
+        return visible(f"restart {self.restart}, {self.last.get('phase', 'training')}, step {step}")
 
     def left(self) -> tuple[str, float] | None:
         """How much longer it takes: "about" or "at most", and seconds; None where nobody can tell."""
@@ -117,7 +118,7 @@ class _View:
 
     def __init__(self, title: str, course: Course) -> None:
         self._course = course
-        self._spinner = Spinner("dots", Text(printable(title)))
+        self._spinner = Spinner("dots", Text(visible(title)))
 
     def __rich__(self) -> Panel:
         grid = Table.grid(padding=(0, 2))

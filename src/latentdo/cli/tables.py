@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from latentdo.names import from_cell
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -16,7 +18,9 @@ __all__ = [
     "find_regime",
     "read_labels",
     "read_matrix",
+    "read_origin",
     "read_targets",
+    "read_trials",
 ]
 
 
@@ -107,14 +111,40 @@ def read_targets(path: Path, labels: dict[str, Any]) -> pd.DataFrame:
     return table.set_axis([labels.get(str(label), label) for label in table.index], axis=0)
 
 
+def read_origin(path: Path) -> tuple[dict[str, str] | None, dict[str, list[str]] | None]:
+    """What ``result.json`` adds to the model: the versions that made it, and what ``diagnose()`` said; None if absent.
+
+    The file is meant for people and other programs, so it may have been edited; what the report could not show is
+    refused with the name of the field.
+    """
+    from pydantic import BaseModel, ValidationError
+
+    class Diagnosis(BaseModel):
+        sentences: dict[str, list[str]] | None = None
+
+    class Origin(BaseModel):
+        versions: dict[str, str] | None = None
+        diagnosis: Diagnosis | None = None
+
+    try:
+        origin = Origin.model_validate_json(path.read_bytes(), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
+        raise ValueError(
+            f"{str(path)!r} is not as `latentdo fit` wrote it ({field}{first['msg']}); restore it, or delete it and "
+            "fit again."
+        ) from None
+    return origin.versions, None if origin.diagnosis is None else origin.diagnosis.sentences
+
+
 def read_matrix(path: Path) -> pd.DataFrame:
     """A table of numbers whose first column holds names; names stay the text they are."""
-    import pandas as pd
+    from latentdo.readers import read_csv
 
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    table = pd.read_csv(path, converters={0: str}, float_precision="round_trip")
+    table = read_csv(path, text=(0,))
     table = table.set_index(table.columns[0])
+    table.index, table.columns = table.index.map(from_cell), table.columns.map(from_cell)
     text = [str(name) for name in table.columns[[kind.kind not in "biuf" for kind in table.dtypes]]]
     if text:
         raise ValueError(f"{str(path)!r} must hold numbers, but these columns do not: {', '.join(text)}.")
@@ -122,13 +152,30 @@ def read_matrix(path: Path) -> pd.DataFrame:
 
 
 def read_labels(path: Path) -> pd.Series[Any]:
-    """Regime of each row, by row number; labels stay the text they are."""
-    import pandas as pd
+    """Regime of each row, by the number or name of the row; both stay the text they are."""
+    from latentdo.messages import listed
+    from latentdo.readers import read_csv
 
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    table = pd.read_csv(path, converters={"regime": str})
+    table = read_csv(path, text=("row", "regime"))
     missing = {"row", "regime"} - set(table.columns)
     if missing:
         raise ValueError(f"{str(path)!r} lacks the column {' and '.join(sorted(missing))}.")
-    return table.set_index("row")["regime"]
+    rows = table["row"].map(lambda row: from_cell(row) if isinstance(row, str) else row)
+    labels = table["regime"].map(from_cell).set_axis(rows.to_numpy())
+    if not labels.index.is_unique:
+        twice = listed(labels.index[labels.index.duplicated()].unique())
+        raise ValueError(f"{str(path)!r} says more than once to which regime these rows belong: {twice}.")
+    return labels
+
+
+def read_trials(path: Path) -> pd.DataFrame:
+    """The trials of a tuning, as `latentdo tune` wrote them."""
+    from latentdo.readers import read_csv
+    from latentdo.report.trials import check_trials
+
+    trials = read_csv(path)
+    try:
+        check_trials(trials)
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r}: {error}") from error
+    return trials

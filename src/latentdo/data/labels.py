@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -12,9 +11,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latentdo.data.table import DataWarning, aligned_array, listed
+from latentdo.data.table import DataWarning, aligned_array
+from latentdo.data.tensors import without_gradient
+from latentdo.messages import listed
+from latentdo.notices import warn
 
-__all__ = ["REFERENCE_LABEL", "encode_regimes", "encode_targets", "order_labels", "warn_about_rare_labels"]
+__all__ = [
+    "REFERENCE_LABEL",
+    "encode_regimes",
+    "encode_targets",
+    "is_unknown",
+    "is_writable",
+    "order_labels",
+    "warn_about_rare_labels",
+]
 
 REFERENCE_LABEL: Final = "(reference)"
 """Label of regime 0 where the user says that there is no observational label."""
@@ -23,6 +33,9 @@ _CONTROLS = frozenset(
     {"baseline", "control", "controls", "ctl", "ctrl", "dmso", "mock", "none", "normal", "observational", "placebo",
      "reference", "untreated", "vehicle", "wild-type", "wildtype", "wt"}
 )  # fmt: skip
+
+_LABEL_BITS = 1024
+"""Integers of so many bits have no float64."""
 
 _RARE = 5
 """A label with fewer rows may be another one, misspelt."""
@@ -63,6 +76,9 @@ def encode_regimes(
     >>> encode_regimes(["drug", None, "none", "drug"], np.arange(4), 4)
     (array([ 0, -1,  1,  0]), ['drug', 'none'])
     """
+    regimes = without_gradient(regimes, "regimes")
+    if isinstance(regimes, np.ma.MaskedArray):
+        regimes = regimes.tolist()  # None, which is unknown, where an entry is masked
     if isinstance(regimes, str | bytes | Mapping) or not hasattr(regimes, "__len__"):
         raise TypeError(f"regimes must be a sequence with one label a row, got {type(regimes).__name__}.")
     shape = tuple(getattr(regimes, "shape", (len(regimes),)))
@@ -84,6 +100,8 @@ def encode_regimes(
     position: dict[Hashable, int] = {}
     code_of = []
     for label in map(_plain, distinct):
+        if not is_writable(label):
+            raise ValueError("regimes holds an integer of hundreds of digits; pass such labels as text.")
         unknown = label == -1
         code_of.append(-1 if unknown else position.setdefault(label, len(position)))
     return np.array([*code_of, -1], dtype=np.int64)[found], list(position)
@@ -219,7 +237,7 @@ def warn_about_rare_labels(codes: NDArray[np.int64], labels: Sequence[Hashable])
         near = [other for other in common if _is_misspelt(label, other)]
         if near:
             meant = max(near, key=lambda other: difflib.SequenceMatcher(None, label, other).ratio())
-            warnings.warn(
+            warn(
                 f"label {label!r} has {n} row{'' if n == 1 else 's'}; did you mean {meant!r}?",
                 DataWarning,
                 stacklevel=4,
@@ -274,7 +292,7 @@ def _check_mentioned(
         )
     if unseen and not has_unknown:
         message = f"targets mentions {listed(unseen)}, which no row of regimes has{_suggestion(unseen, seen)}"
-        warnings.warn(message, DataWarning, stacklevel=5)
+        warn(message, DataWarning, stacklevel=5)
 
 
 def _suggestion(wrong: Sequence[Hashable], known: Sequence[Hashable]) -> str:
@@ -308,7 +326,18 @@ def _plain(label: Any) -> Hashable:
     return cast("Hashable", value)
 
 
-def _is_unknown(label: Hashable) -> bool:
+def is_writable(label: Hashable) -> bool:
+    """Whether a label can stand in a table: pandas takes no integers beyond float64, Python writes none of 4300 digits.
+
+    Examples
+    --------
+    >>> is_writable(10**30), is_writable(10**400), is_writable("1" * 400)
+    (True, False, True)
+    """
+    return not isinstance(label, int) or label.bit_length() < _LABEL_BITS
+
+
+def is_unknown(label: Hashable) -> bool:
     """Whether a label says that nothing is known."""
     return bool(pd.api.types.is_scalar(label) and pd.isna(label)) or label == -1  # type: ignore[call-overload]
 
@@ -325,7 +354,7 @@ def _check_observational(seen: Sequence[Hashable], reference: Hashable) -> None:
     """Accept a label that occurs, None, or the default 0; otherwise say what to pass."""
     if reference is None:
         return
-    if _is_unknown(reference):
+    if is_unknown(reference):
         raise ValueError(
             f"observational={reference!r} means unknown; name a label, or pass None if there is none."
         )
@@ -351,7 +380,7 @@ def _hint_at_observational(seen: Sequence[Hashable], *, has_unknown: bool) -> No
         return  # the rows without a label may well be the ones without an intervention
     example = likely[0] if likely else seen[0]
     guess = f"{example!r} looks like it" if likely else f"The first is {example!r}"
-    warnings.warn(
+    warn(
         f"No label was named observational (without an intervention); the labels are {listed(seen)}. {guess}: pass "
         f"observational={example!r} if it is, or observational=None if there is none.",
         DataWarning,
@@ -364,7 +393,7 @@ def _labels_in(targets: Any) -> list[Hashable]:
     if targets is None:
         return []
     labels = [_plain(label) for label in (targets if isinstance(targets, Mapping) else targets.index)]
-    nobody = [label for label in labels if _is_unknown(label)]
+    nobody = [label for label in labels if is_unknown(label)]
     if nobody:
         raise ValueError(
             f"targets speaks of {listed(nobody)}, which means unknown in regimes; name the regimes by their labels."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
@@ -12,14 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from latentdo.data.tensors import without_gradient
+from latentdo.messages import listed, shown
+from latentdo.notices import warn
+
 __all__ = [
     "DataWarning",
     "Missing",
     "aligned_array",
     "check_finite",
+    "check_labels",
     "check_names",
     "check_varying",
-    "listed",
     "looks_like_labels",
     "table_to_array",
     "validate_rows",
@@ -171,6 +174,16 @@ def check_names(names: Sequence[str], where: str = "") -> None:
         )
 
 
+def check_labels(column: Iterable[Any], name: str, where: str) -> None:
+    """Refuse lists and the like as labels; ``where`` is the file they come from."""
+    for row, entry in enumerate(column):
+        if not isinstance(entry, Hashable):
+            raise ValueError(
+                f"{where}: column {name!r} cannot hold the condition of each row: row {row} (counted from 0) is "
+                f"{shown(entry)}, neither text nor a number."
+            )
+
+
 def check_finite(
     values: Array,
     names: Sequence[str],
@@ -205,7 +218,7 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
     d = len(names)
     if n <= d:
         message = f"There are only {n} rows for {d} variables; a graph found in so few rows means little."
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
     varying = np.flatnonzero(spread > 0.0)
     if varying.size == 0:
         return
@@ -216,7 +229,7 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
             f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, "
             "so this does no harm if the units are right; check them."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
@@ -237,7 +250,7 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
             f"Columns that are copies of each other up to scale: {pairs}. Causes and effects of such a pair "
             "cannot be told apart; drop one of each."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
@@ -261,7 +274,7 @@ def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
             f"{copies} of {n} rows repeat an earlier row exactly. If they were copied by mistake, for instance when "
             "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too sure."
         )
-        warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
@@ -273,7 +286,10 @@ def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
     >>> looks_like_labels("x", pd.Series(["drug", "none"] * 10)), looks_like_labels("x", pd.Series(["a", "b", "c"]))
     (True, False)
     """
-    distinct = column.nunique()
+    try:
+        distinct = column.nunique()
+    except TypeError:  # lists and other things without a hash
+        return False
     return 2 <= distinct <= (max(0.5 * len(column), 3) if _is_label_name(name) else 0.2 * len(column))
 
 
@@ -290,13 +306,7 @@ def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklev
                 f"Column {name!r} is used as a variable, but looks like the condition of each row. If it is, "
                 f"{remedy.format(name=repr(name))}."
             )
-            warnings.warn(message, DataWarning, stacklevel=stacklevel + 1)
-
-
-def listed(names: Iterable[Hashable]) -> str:
-    """Write a list of names for a message, shortened if long."""
-    shown = [repr(name) for name in names]
-    return ", ".join(shown[:_SHOWN]) + (f", ... ({len(shown)} in all)" if len(shown) > _SHOWN else "")
+            warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
@@ -330,8 +340,16 @@ def _array(X: Any) -> Array:
         X = np.ma.filled(
             np.ma.asarray(X, dtype=np.float64), np.nan
         )  # np.asarray would bring the masked values back
-    array = check_array(X, dtype="numeric", ensure_all_finite=False)
-    values = np.array(array, dtype=np.float64, order="C")
+    try:
+        array = check_array(without_gradient(X), dtype="numeric", ensure_all_finite=False)
+        values = np.array(array, dtype=np.float64, order="C")
+    except OverflowError as error:
+        cells = np.ndenumerate(np.asarray(X, dtype=object))
+        where = next(", column ".join(map(str, place)) for place, cell in cells if not _reads_as_number(cell))
+        raise ValueError(
+            f"Row {where} (counted from 0) of X is an integer beyond the largest number there is (1.8e308); correct "
+            "it, or use another unit."
+        ) from error
     if array.dtype.kind in "iu":
         _warn_if_rounded(values, "X")
     return values
@@ -381,13 +399,13 @@ def _first_text(column: pd.Series[Any]) -> int | None:
             return i
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # an integer of 400 digits
             return i
     return None
 
 
 def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
-    """Say what is not a number, and whether it only needs conversion or is really text."""
+    """Say what is not a number, and whether it only needs conversion or is really something else."""
     entries = first.astype(object)
     row = next((i for i, entry in enumerate(entries) if not _reads_as_number(entry)), None)
     start = f"Non-numeric columns: {listed(names)}"
@@ -398,7 +416,7 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
     return (
-        f"{start} (row {row}, counted from 0, of {names[0]!r} is {entries.iloc[row]!r}); {remedy}, correct "
+        f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])}); {remedy}, correct "
         "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
     )
 
@@ -411,14 +429,13 @@ def _reads_as_number(entry: Any) -> bool:
     if entry is None or entry is pd.NA:
         return True
     try:
-        float(entry)
-    except (TypeError, ValueError):
+        number = float(entry)
+    except (TypeError, ValueError, OverflowError):
         return False
-    return not isinstance(entry, pd.Timestamp | pd.Timedelta)
+    too_large = np.isinf(number) and isinstance(entry, str) and "inf" not in entry.lower()
+    return not (too_large or isinstance(entry, pd.Timestamp | pd.Timedelta | np.ndarray | bytes))
 
 
 def _warn_if_rounded(values: Array, where: str) -> None:
     if values.size and np.abs(values).max() > _EXACT:
-        warnings.warn(
-            f"Integers beyond 2**53 in {where} may not be exact in float64.", DataWarning, stacklevel=5
-        )
+        warn(f"Integers beyond 2**53 in {where} may not be exact in float64.", DataWarning, stacklevel=5)

@@ -5,7 +5,6 @@ Where the table comes from, and its licence, is told in ``SACHS.md`` beside this
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
-from latentdo.readers import EXACT_FLOATS
+from latentdo.readers import read_csv
 
 __all__ = ["CONDITIONS", "VARIABLES", "Sachs", "load_sachs", "reference_graph"]
 
@@ -212,6 +211,5 @@ def reference_graph(graph: Graph = "17") -> pd.DataFrame:
 def _raw() -> pd.DataFrame:
     """Read the embedded table once a process; callers copy."""
     packed = resources.files(__package__).joinpath("sachs.csv.gz")
-    with packed.open("rb") as stream, gzip.open(stream, "rt", encoding="ascii") as text:
-        table: pd.DataFrame = pd.read_csv(text, **EXACT_FLOATS)
-    return table.rename(columns=_NAMES)
+    with resources.as_file(packed) as path:
+        return read_csv(path).rename(columns=_NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from latentdo.diagnosis.answer import Diagnosis
 from latentdo.diagnosis.refits import Known, Refit, refit
 from latentdo.diagnosis.tables import confusion, edge_tables, regime_tables
+from latentdo.notices import warn
 from latentdo.result import FitResult
 
 __all__ = ["diagnose_fit"]
@@ -78,7 +78,7 @@ def diagnose_fit(
         )
     if failures:
         message = f"{len(failures)} of {n_repeats} simulated tables could not be fitted and are left out"
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn(message, ConvergenceWarning, stacklevel=3)
     confused = confusion(result.model, np.random.default_rng([seed, 0, 1]))
     n = len(result.responsibilities)
     edges, extra = edge_tables(result, refits)

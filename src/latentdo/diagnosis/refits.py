@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.base import clone
 
 from latentdo import metrics
 from latentdo.model.fitted import Array
+from latentdo.notices import collecting
 from latentdo.result import FitResult
 
 __all__ = ["Known", "Refit", "refit"]
@@ -57,8 +57,7 @@ def refit(
             arguments["targets"] = {
                 name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
             }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit to the user's rows has spoken
+    with collecting():  # the fit to the user's rows has spoken
         try:
             estimator.fit(X, **arguments)
             found = estimator.predict(X)

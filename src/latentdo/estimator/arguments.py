@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from latentdo.data import Dataset
+from latentdo.files import check_seconds
+from latentdo.messages import shown
 from latentdo.solvers.select import CHOICES, Request
+
+LARGEST_LOG_ODDS: Final = 1e6
+"""Of ``edge_prior`` and ``target_prior``. It outweighs what a million rows say at one nat each; sums of more lose the
+evidence to rounding and, in the end, to infinity."""
+
+WHOLE_NUMBERS: Final[dict[str, tuple[int, int]]] = {
+    "max_regimes": (1, 10_000),  # rows times regimes are kept in memory
+    "n_init": (1, 10_000),  # more starts have never found more
+    "n_jobs": (-1024, 1024),  # each is a process
+    "max_parents": (0, 10_000),  # beyond the variables that a search takes
+}
+"""Ranges of the arguments that count something."""
+
+POSITIVE_NUMBERS: Final[dict[str, tuple[float, float]]] = {
+    "concentration": (1e-6, 1e6),  # from one regime to one per row; gamma functions stay within float32
+    "learning_rate": (
+        1e-8,
+        1.0,
+    ),  # Adam's step in standardised units: below nothing moves, above everything diverges
+}
+"""Ranges of the arguments of the gradient solvers."""
 
 
 class HiddenParameter:
@@ -33,23 +57,45 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
         value = parameters[name]
         if not isinstance(value, str) or value not in choices:
             raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
-    for name in ("max_regimes", "n_init"):
+    for name, (least, most) in WHOLE_NUMBERS.items():
+        value, or_none = parameters[name], name in ("n_jobs", "max_parents")
+        if (value is None and or_none) or (_is_whole(value) and least <= value <= most):
+            continue
+        none = ", or None" if or_none else ""
+        raise ValueError(f"{name}={shown(value)} must be a whole number from {least} to {most}{none}")
+    for name, (low, high) in POSITIVE_NUMBERS.items():
         value = parameters[name]
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
-
-    for name in ("n_jobs", "max_parents"):
-        value = parameters[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
-            raise ValueError(f"{name}={value!r} must be a whole number, or None")
-    for name in ("concentration", "learning_rate"):
-        value = parameters[name]
-        if value is not None and not (_is_number(value) and 0.0 < value < np.inf):
-            raise ValueError(f"{name}={value!r} must be a positive number, or None for the default")
+        if value is not None and not (_is_number(value) and low <= value <= high):
+            raise ValueError(
+                f"{name}={shown(value)} must be a number from {low:g} to {high:g}, or None for the default"
+            )
     value = parameters["target_prior"]
-    if value is not None and not (_is_number(value) and np.isfinite(value)):
+    if value is not None and not (_is_number(value) and abs(value) <= LARGEST_LOG_ODDS):
         raise ValueError(
-            f"target_prior={value!r} must be a finite number (log-odds), or None for the default"
+            f"target_prior={shown(value)} must be a number (log-odds) from {-LARGEST_LOG_ODDS:g} to "
+            f"{LARGEST_LOG_ODDS:g}, or None for the default"
+        )
+    for name in ("device", "checkpoint"):
+        value = parameters[name]
+        kinds = (str, Path, type(None)) if name == "checkpoint" else str
+        if not isinstance(value, kinds) or "\0" in str(value):
+            raise ValueError(f"{name}={shown(value)} must be text{', or None' * (name == 'checkpoint')}")
+    _check_seed(parameters["random_state"])
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that ``random_state`` stands for; a generator is asked for its next number."""
+    _check_seed(random_state)
+    return int(check_random_state(random_state).randint(2**31))
+
+
+def _check_seed(random_state: Any) -> None:
+    whole = _is_whole(random_state)
+    if whole and not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state={shown(random_state)} must be a whole number from 0 to 2**32 - 1")
+    if not whole and not isinstance(random_state, np.random.RandomState | None):
+        raise ValueError(
+            f"random_state={shown(random_state)} must be a whole number, a numpy.random.RandomState, or None"
         )
 
 
@@ -68,10 +114,14 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
     edge_prior = None
     if p["edge_prior"] is not None:
         try:
-            edge_prior = np.asarray(p["edge_prior"], dtype=np.float64)
-        except (TypeError, ValueError):
+            given = np.asarray(p["edge_prior"])
+            if given.dtype.kind not in "biufO":
+                raise TypeError
+            edge_prior = given.astype(np.float64)
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"edge_prior={p['edge_prior']!r} must be a number or a matrix of numbers (log-odds), or None"
+                f"edge_prior={shown(p['edge_prior'])} must be a number or a matrix of numbers (log-odds) from "
+                f"{-LARGEST_LOG_ODDS:g} to {LARGEST_LOG_ODDS:g}, or None"
             ) from None
         if edge_prior.ndim and edge_prior.shape != (n_variables, n_variables):
             raise ValueError(
@@ -79,8 +129,11 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
             )
         if np.isnan(edge_prior).any():
             raise ValueError("edge_prior contains NaN; use 0 where you have no opinion")
-        if np.isinf(edge_prior).any():
-            raise ValueError("edge_prior must be finite; certain edges belong in required= or forbidden=")
+        if (beyond := edge_prior[np.abs(edge_prior) > LARGEST_LOG_ODDS]).size:
+            raise ValueError(
+                f"edge_prior={beyond.flat[0]:g} must lie between {-LARGEST_LOG_ODDS:g} and {LARGEST_LOG_ODDS:g} "
+                "(log-odds); certain edges belong in required= or forbidden="
+            )
     return Request(
         density=p["density"],
         intervention=p["intervention"],
@@ -95,10 +148,11 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
         tiers=p["tiers"],
         max_parents=p["max_parents"],
         n_init=int(p["n_init"]),
-        random_state=int(check_random_state(p["random_state"]).randint(2**31)),
+        random_state=seed_of(p["random_state"]),
         device=p["device"],
         n_jobs=effective_n_jobs(p["n_jobs"]),
         checkpoint=None if p["checkpoint"] is None else Path(p["checkpoint"]),
+        checkpoint_seconds=check_seconds(p["checkpoint_seconds"]),
         verbose=bool(p["verbose"]),
     )
 
@@ -119,4 +173,14 @@ def plain_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    is_float = isinstance(value, (float, np.floating))
+    return is_float or (_is_integer(value) and abs(int(value)) <= sys.float_info.max)
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether this is an integer that compiled code can take; Python has longer ones."""
+    return _is_integer(value) and abs(int(value)) <= np.iinfo(np.int64).max
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

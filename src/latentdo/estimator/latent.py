@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning
@@ -24,9 +22,12 @@ from latentdo.estimator.arguments import (
     check_number_of_labels,
     make_request,
     plain_arguments,
+    seed_of,
 )
 from latentdo.estimator.questions import Questions
 from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.files import CHECKPOINT_SECONDS
+from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress, solve, solve_stream
@@ -89,8 +90,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Starts that run in parallel; -1 for all processors, or for all workers of a cluster within
         ``joblib.parallel_config``.
     checkpoint : str or Path, optional
-        File (the beginning of its name) to which the gradient solvers write their state every minute and when they are
+        File (the beginning of its name) to which the gradient solvers write their state now and then and when they are
         interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
+    checkpoint_seconds : float
+        Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step.
     verbose : bool
         Print every step.
 
@@ -154,6 +157,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         device: str = "cpu",
         n_jobs: int = 1,
         checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
         verbose: bool = False,
     ) -> None:
         self.density = density
@@ -176,6 +180,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.device = device
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
+        self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
@@ -210,7 +215,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         check_arguments(parameters)
         if y is not None:
             message = "y is ignored; if it holds the conditions of the rows, pass them as regimes=."
-            warnings.warn(message, DataWarning, stacklevel=2)
+            warn(message, DataWarning, stacklevel=2)
         with noting() as notes:
             dataset = Dataset.from_table(
                 X,
@@ -225,7 +230,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
-            warnings.warn(notes[-1], UserWarning, stacklevel=2)
+            warn(notes[-1], UserWarning, stacklevel=2)
         result = solve(dataset, request, report)
         self._conclude(result, dataset, notes)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
@@ -274,7 +279,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
-                random_state=int(check_random_state(self.random_state).randint(2**31)),
+                random_state=seed_of(self.random_state),
                 n_jobs=effective_n_jobs(self.n_jobs),
                 ranks=Ranks.current(),
             )
@@ -293,11 +298,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     def _conclude(self, result: FitResult, dataset: Dataset, notes: list[str], **more: int) -> None:
         """Keep the result together with what was asked for and what is to be said about it."""
+        try:
+            result.check()
+        except ValueError as error:
+            raise ValueError(
+                f"The fit broke down numerically: its {error}. Look for columns of extreme values, or for extreme "
+                "edge_prior, target_prior, concentration or learning_rate."
+            ) from error
         free = dataset.regimes is None or bool((dataset.regimes < 0).any())
         if free and (capped := at_the_limit(result, self.max_regimes)):
             notes.append(capped)
-            warnings.warn(capped, UserWarning, stacklevel=3)
-        kept = {name: value for name, value in self.get_params().items() if name != "checkpoint"}
+            warn(capped, UserWarning, stacklevel=3)
+        kept = {name: v for name, v in self.get_params().items() if not name.startswith("checkpoint")}
         configuration = {**plain_arguments(kept), **more}
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
@@ -307,9 +319,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
-            warnings.warn(
-                f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3
-            )
+            warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Most probable regime of new rows, ``[n]``."""

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import validate_rows
+from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.result import FitResult
 from latentdo.solvers.select import Progress
@@ -69,7 +69,7 @@ class Questions:
             if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
                 raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
             fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        rng = np.random.default_rng(seed_of(random_state))
         z = result.model.sample(n, self._regime_index(regime), rng, fixed)
         return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
 
@@ -158,7 +158,7 @@ class Questions:
         x, z = self._standardise(X)
         rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
         other = None if against is None else self._regime_index(against)
-        seed = int(check_random_state(random_state).randint(2**31))
+        seed = seed_of(random_state)
         return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
 
     def diagnose(
@@ -206,7 +206,7 @@ class Questions:
             targets_given=bool(self.result_.configuration.get("targets_given", False)),
             n_repeats=check_count("n_repeats", n_repeats),
             max_rows=check_count("max_rows", max_rows),
-            seed=int(check_random_state(random_state).randint(2**31)),
+            seed=seed_of(random_state),
             n_jobs=n_jobs,
             progress=progress,
         )
@@ -252,7 +252,7 @@ class Questions:
         if n < 1:
             raise ValueError(f"n={n}: ask for at least one row")
         at = self._regime_index(regime)
-        seed = int(check_random_state(random_state).randint(2**31))
+        seed = seed_of(random_state)
         if do is None and shift is None:
             shift = usual_shift(result, cause, at, seed)
         start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from latentdo.notices import collecting, warn
 from latentdo.result import FitResult
 
 
@@ -14,13 +14,11 @@ from latentdo.result import FitResult
 def noting() -> Iterator[list[str]]:
     """Collect what is warned of, so that the result can repeat it, and warn the user all the same."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collecting() as heard:
         yield notes
-    once = {str(warning.message): warning for warning in caught}  # every part of a stream may say the same
-    for message, warning in once.items():
-        notes.append(message)
-        warnings.warn(warning.message, warning.category, stacklevel=4)  # the line that called fit
+    for notice in dict.fromkeys(heard):  # every part of a stream may say the same
+        notes.append(notice.message)
+        warn(notice.message, notice.category, stacklevel=4)  # the line that called fit
 
 
 def at_the_limit(result: FitResult, max_regimes: int) -> str:

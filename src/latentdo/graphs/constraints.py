@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import find_cycle
+from latentdo.messages import shown
 
 Edge = tuple[str, str]
+
+_MOST: Final = 12  # at most so many names in one message
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +45,8 @@ class Constraints:
         cls,
         columns: Sequence[str],
         *,
-        forbidden: Iterable[Edge] | None = None,
-        required: Iterable[Edge] | None = None,
+        forbidden: Collection[Edge] | None = None,
+        required: Collection[Edge] | None = None,
         tiers: Sequence[Sequence[str]] | None = None,
         max_parents: int | None = None,
     ) -> Constraints:
@@ -62,7 +67,8 @@ class Constraints:
         Raises
         ------
         ValueError
-            If a name is unknown, or the wishes contradict each other (the message names the edges).
+            If the form is another, a name is unknown, or the wishes contradict each other; the message names the
+            entry.
         """
         d = len(columns)
         place = {name: j for j, name in enumerate(columns)}
@@ -85,43 +91,126 @@ class Constraints:
         if cycle is not None:
             loop = " -> ".join(columns[i] for i in [*cycle, cycle[0]])
             raise ValueError(f"the required edges form a cycle: {loop}; drop at least one of them")
-        limit = d - 1 if max_parents is None else int(max_parents)
-        if limit < 0:
-            raise ValueError(f"max_parents={max_parents} must not be negative")
-        crowded = np.flatnonzero(must.sum(axis=0) > limit)
+        limit = _most_parents(max_parents, d)
+        crowded = np.flatnonzero(must.sum(axis=0) > min(limit, d))
         if crowded.size:
             j = int(crowded[0])
             raise ValueError(f"{columns[j]} has {must[:, j].sum()} required parents, but max_parents={limit}")
-        return cls(allowed, must, limit)
+        return cls(allowed, must, min(limit, d - 1))
 
 
-def _pairs(edges: Iterable[Edge] | None, place: dict[str, int], what: str) -> list[tuple[int, int]]:
+def read_edges(value: Any, what: str) -> list[Edge]:
+    """Pairs of names; anything else is refused with the entry named.
+
+    The one reader of edges, for arguments in Python, files of knowledge, configuration files, the environment and
+    flags.
+
+    Parameters
+    ----------
+    value
+        A list (or other collection) of pairs ``[cause, effect]``; None is none.
+    what
+        Name of the argument, for messages.
+
+    Examples
+    --------
+    >>> read_edges([["rain", "wet"]], "required")
+    [('rain', 'wet')]
+    """
+    found = []
+    form = 'pairs of names, as in [["cause", "effect"]]'
+    for number, entry in enumerate(_entries(value, what, form), start=1):
+        pair = _plain(entry)
+        if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
+            raise ValueError(
+                f"{what}, entry {number}: {shown(entry)} is not a pair [cause, effect] of variable names"
+            )
+        cause, effect = (_name(name, f"{what}, entry {number}") for name in pair)
+        found.append((cause, effect))
+    return found
+
+
+def read_tiers(value: Any) -> list[list[str]]:
+    """Lists of names from early to late; anything else is refused with the entry named.
+
+    The one reader of tiers, as :func:`read_edges` is of edges.
+
+    Examples
+    --------
+    >>> read_tiers([["rain"], ["wet", "cold"]])
+    [['rain'], ['wet', 'cold']]
+    """
+    form = 'lists of names, as in [["early"], ["late", "later"]]'
+    tiers = _entries(value, "tiers", form)
+    if isinstance(tiers, Set):
+        raise ValueError(f"tiers={shown(value)} is a set, which has no order; write a list of {form}")
+    return [
+        [_name(name, f"tiers[{level}]") for name in _entries(tier, f"tiers[{level}]", "names")]
+        for level, tier in enumerate(tiers)
+    ]
+
+
+def check_name(name: str, names: Collection[str], where: str) -> None:
+    """Refuse a name that no variable has, with the nearest that one has."""
+    if name not in names:
+        raise ValueError(f"{where} names {shown(name)}, which is not a variable{nearest(name, list(names))}")
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """End of a message about an unknown name: the one that was probably meant, or all of them."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; they are {', '.join(known[:_MOST])}" + (", ..." if len(known) > _MOST else "")
+
+
+def _entries(value: Any, what: str, form: str) -> Collection[Any]:
+    """What can be gone through as often as needed, and is not text, which would fall apart into letters."""
+    plain = _plain(value)
+    if plain is None and value is None:
+        return ()
+    if isinstance(plain, str | bytes | Mapping) or not isinstance(plain, Collection):
+        raise ValueError(f"{what}={shown(value)} must be a list of {form}")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _name(name: Any, where: str) -> str:
+    if not isinstance(name, str):
+        raise ValueError(f"{where}: {shown(name)} is not the name of a variable; write names in quotes")
+    return str(name)
+
+
+def _pairs(edges: Any, place: dict[str, int], what: str) -> list[tuple[int, int]]:
     out = []
-    for edge in edges or ():
-        if isinstance(edge, str) or len(edge) != 2:
-            raise ValueError(f"{what}={edge!r} is not a pair (cause, effect) of variable names")
-        for name in edge:
-            if name not in place:
-                raise ValueError(
-                    f"{what} names {name!r}, which is not a variable; they are {', '.join(place)}"
-                )
-        if edge[0] == edge[1]:
-            raise ValueError(f"{what} has the edge {edge[0]} -> {edge[1]}; a variable cannot cause itself")
-        out.append((place[edge[0]], place[edge[1]]))
+    for cause, effect in read_edges(edges, what):
+        for name in (cause, effect):
+            check_name(name, place, what)
+        if cause == effect:
+            raise ValueError(f"{what} has the edge {cause} -> {effect}; a variable cannot cause itself")
+        out.append((place[cause], place[effect]))
     return out
 
 
-def _ranks(tiers: Sequence[Sequence[str]] | None, place: dict[str, int]) -> list[int | None]:
+def _ranks(tiers: Any, place: dict[str, int]) -> list[int | None]:
     rank: list[int | None] = [None] * len(place)
-    for level, names in enumerate(tiers or ()):
-        if isinstance(names, str):
-            raise ValueError(f"tiers[{level}]={names!r} must be a list of variable names, not one string")
+    for level, names in enumerate(read_tiers(tiers)):
         for name in names:
-            if name not in place:
-                raise ValueError(
-                    f"tiers[{level}] names {name!r}, which is not a variable; they are {', '.join(place)}"
-                )
+            check_name(name, place, f"tiers[{level}]")
             if rank[place[name]] is not None:
                 raise ValueError(f"{name!r} occurs in two tiers")
             rank[place[name]] = level
     return rank
+
+
+def _most_parents(value: Any, d: int) -> int:
+    if value is None:
+        return d - 1
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"max_parents={shown(value)} must be a whole number, or None for no limit")
+    if value < 0:
+        raise ValueError(f"max_parents={shown(value)} must not be negative")
+    return int(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from latentdo import graphs
+from latentdo.files import write_atomically
 from latentdo.interop.sources import named_graph
+from latentdo.names import to_cell, visible
 
 __all__ = ["from_networkx", "to_dot", "to_frame", "to_graphml", "to_json", "to_networkx", "write_graph"]
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 ENDINGS: Final = (".csv", ".dot", ".graphml", ".gv", ".json")
 """What :func:`write_graph` can write."""
 
@@ -66,21 +67,15 @@ def to_frame(source: Any) -> pd.DataFrame:
 
 
 def to_graphml(source: Any) -> str:
-    """GraphML for Cytoscape, Gephi and igraph; characters for which XML has no notation are replaced."""
+    """GraphML for Cytoscape, Gephi and igraph; control and invisible characters are escaped."""
     graph = named_graph(source)
-    names: list[str] = []
-    for name in graph.names:
-        allowed = _NOT_XML.sub("\ufffd", name)
-        while allowed in names:
-            allowed += "\ufffd"
-        names.append(allowed)
-    return graphs.to_graphml(graph.adjacency, names, edge_data=graph.edge_data)
+    return graphs.to_graphml(graph.adjacency, _visible(graph.names), edge_data=graph.edge_data)
 
 
 def to_dot(source: Any) -> str:
-    """Graphviz's language."""
+    """Graphviz's language; control and invisible characters are escaped."""
     graph = named_graph(source)
-    return graphs.to_dot(graph.adjacency, graph.names)
+    return graphs.to_dot(graph.adjacency, _visible(graph.names))
 
 
 def to_json(source: Any) -> str:
@@ -93,7 +88,9 @@ def write_graph(source: Any, path: str | Path) -> None:
     path = Path(path)
     ending = path.suffix.lower()
     if ending == ".csv":
-        text = to_frame(source).to_csv(index=False, lineterminator="\n")
+        edges = to_frame(source)
+        names = {key: edges[key].map(to_cell) for key in ("cause", "effect")}
+        text = edges.assign(**names).to_csv(index=False, lineterminator="\n")
     elif ending in (".dot", ".gv"):
         text = to_dot(source) + "\n"
     elif ending == ".graphml":
@@ -102,4 +99,16 @@ def write_graph(source: Any, path: str | Path) -> None:
         text = to_json(source)
     else:
         raise ValueError(f"cannot write {path.name!r}: use one of the endings {', '.join(ENDINGS)}")
-    path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    content = text.encode("utf-8", errors="backslashreplace")
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
+def _visible(names: Sequence[str]) -> list[str]:
+    """Names without hidden characters, still different from each other."""
+    found: list[str] = []
+    for name in names:
+        text = visible(name)
+        while text in found:
+            text += "\ufffd"
+        found.append(text)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.optional import need
 from latentdo.graphs import Adjacency, as_adjacency, variable_names
 from latentdo.result import FitResult
 
@@ -58,13 +58,3 @@ def named_graph(source: Any) -> NamedGraph:
         f"{type(source).__name__} has no graph; pass a fitted estimator or bootstrap, a result, or an adjacency as a "
         "DataFrame."
     )
-
-
-def need(module: str, package: str, extra: str, purpose: str) -> Any:
-    """Import an optional package, or name the extra that brings it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f'{purpose} needs {package}; install it with: pip install "latentdo[{extra}]"'
-        ) from error

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latentdo.compilation import njit
 
 Array = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ def assign(log_density: Array, weights: Array, labels: NDArray[np.int64] | None 
     return Assignment(log_density, log_likelihood)
 
 
-@njit(cache=True)
+@njit
 def _normalise(density, weights, log_weights, labels, log_likelihood):  # type: ignore[no-untyped-def]
     n_regimes = density.shape[1]
     for i in range(density.shape[0]):

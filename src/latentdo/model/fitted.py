@@ -14,17 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.graphs import topological_order
+from latentdo.graphs import is_dag, topological_order
 from latentdo.model.assignment import Assignment, assign
 from latentdo.model.mechanisms.base import Mechanism, Parents
 from latentdo.model.mechanisms.registry import mechanism_class
 
 Array = NDArray[np.float64]
+
+SUM_TOLERANCE: Final = 1e-6
+"""How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,37 @@ class Topology:
     adjacency: NDArray[np.int8]
     targets: NDArray[np.int8]
     weights: Array
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """The discrete part of a saved model; refuses what no fit could have found, before anything trusts it.
+
+        Raises
+        ------
+        ValueError
+            Naming the array.
+        """
+        adjacency, targets, weights = (np.array(arrays[name]) for name in ("adjacency", "targets", "weights"))
+        d, k = len(np.atleast_1d(adjacency)), len(np.atleast_1d(targets))
+        for name, array, shape in (
+            ("adjacency", adjacency, (d, d)),
+            ("targets", targets, (k, d)),
+            ("weights", weights, (k,)),
+        ):
+            if array.shape != shape or array.size == 0:
+                raise ValueError(f"{name} has the shape {array.shape}")
+        for name, array in (("adjacency", adjacency), ("targets", targets)):
+            if array.dtype.kind not in "biu" or not np.isin(array, (0, 1)).all():
+                raise ValueError(f"{name} holds other values than 0 and 1")
+        if not is_dag(adjacency):
+            raise ValueError("adjacency has a cycle")
+        if targets[0].any():
+            raise ValueError("targets change the reference, whose row must be zero")
+        if weights.dtype != np.float64 or not ((weights >= 0.0) & (weights <= 1.0 + SUM_TOLERANCE)).all():
+            raise ValueError("weights of regimes are not shares between 0 and 1")
+        if not abs(weights.sum() - 1.0) <= SUM_TOLERANCE:
+            raise ValueError("weights of regimes do not sum to one")
+        return cls(adjacency.astype(np.int8), targets.astype(np.int8), weights)
 
     @property
     def n_regimes(self) -> int:
@@ -187,11 +221,7 @@ class FittedModel:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Restore a model from :meth:`to_arrays`; what does not fit together is a :class:`ValueError`."""
-        topology = Topology(
-            np.array(arrays["adjacency"], dtype=np.int8),
-            np.array(arrays["targets"], dtype=np.int8),
-            np.array(arrays["weights"], dtype=np.float64),
-        )
+        topology = Topology.from_arrays(arrays)
         parents = [np.flatnonzero(column) for column in topology.adjacency.T]
         found: dict[tuple[int, int], Mechanism] = {}
         listed: list[tuple[int, int]] = []

@@ -17,11 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def from_legacy(family: str, arrays: Arrays) -> FittedModel:
     """The model that a file of version 0.1 holds; what does not fit together is a :class:`ValueError`."""
-    topology = Topology(
-        np.array(arrays["adjacency"], dtype=np.int8),
-        np.array(arrays["targets"], dtype=np.int8),
-        np.array(arrays["weights"], dtype=np.float64),
-    )
+    topology = Topology.from_arrays(arrays)
     reference, own = FAMILIES[family](arrays, topology)
     d = topology.n_variables
     if len(reference) != d or sorted(own) != [(int(k), int(j)) for k, j in np.argwhere(topology.targets)]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from latentdo.names import visible
 from latentdo.result import FitResult
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def regime_colour(regime: int) -> str:
 
 def shorten(name: object, length: int = 18) -> str:
     """A name that fits into a picture."""
-    text = " ".join(str(name).split())
+    text = visible(" ".join(str(name).split()))
     return text if len(text) <= length else text[: length - 1] + "…"
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
+from latentdo.names import visible
 from latentdo.plots import history_curve
 from latentdo.report import charts, content, drawings, rows, svg, wording
 from latentdo.report.mechanisms import mechanisms
@@ -102,7 +103,7 @@ def render_report(
         ("read-title", "How to read"),
         ("origin-title", "Origin"),
     ]
-    return _template().render(
+    page = _template().render(
         title=title,
         policy=(
             f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
@@ -144,6 +145,8 @@ def render_report(
         number=wording.number,
         palette=svg.palette_class,
     )
+    # names come in everywhere, in drawings too: what hides or reorders text is made visible in the page as a whole
+    return visible(page, keep="\n\t")
 
 
 def _scatters(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.names import visible
 from latentdo.report.wording import count, percent
 from latentdo.result import FitResult
 
@@ -70,5 +71,5 @@ def row_data(result: FitResult, numbers: NDArray[Any]) -> dict[str, str] | None:
     return {
         "rows": json.dumps(rows, separators=(",", ":")),
         "labels": "null" if plain else json.dumps([int(v) for v in numbers], separators=(",", ":")),
-        "names": json.dumps([str(name) for name in result.regime_names]),
+        "names": json.dumps([visible(name) for name in result.regime_names]),
     }

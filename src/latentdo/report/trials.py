@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from latentdo.report.wording import MINUS, cell
 
-__all__ = ["trial_table"]
+__all__ = ["check_trials", "trial_table"]
 
 _MOST_TRIALS = 60
 _COUNTS: Final = ("edges", "targets", "regimes")
 _OUTCOMES: Final = frozenset({"trial", "held_out", "seconds", "within_one_error", "chosen", *_COUNTS})
+
+
+def check_trials(trials: pd.DataFrame) -> None:
+    """Refuse a table that is not one of trials, by column."""
+    if missing := sorted(_OUTCOMES - set(trials.columns)):
+        raise ValueError(f"the table of trials has no column {', '.join(missing)}; was it changed?")
+    for name in sorted(_OUTCOMES):
+        kind = "b" if name in ("chosen", "within_one_error") else "biuf"
+        if trials[name].dtype.kind not in kind or not np.isfinite(trials[name].to_numpy()).all():
+            form = "True or False" if kind == "b" else "finite numbers"
+            raise ValueError(f"the column {name!r} of the table of trials must hold {form}; was it changed?")
 
 
 def trial_table(trials: pd.DataFrame) -> dict[str, Any]:
@@ -26,12 +38,11 @@ def trial_table(trials: pd.DataFrame) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If columns are missing.
+        If columns are missing, or hold something else.
     """
-    if missing := sorted(_OUTCOMES - set(trials.columns)):
-        raise ValueError(f"the table of trials has no column {', '.join(missing)}; was it changed?")
+    check_trials(trials)
     order = trials.sort_values("held_out", ascending=False, kind="stable")
-    shown = order[(order["chosen"]) | (order.reset_index().index < _MOST_TRIALS)]
+    shown = order[(order["chosen"].astype(bool)) | (order.reset_index().index < _MOST_TRIALS)]
     names = [str(name) for name in trials.columns if name not in _OUTCOMES]
     return {
         "parameters": names,

@@ -54,6 +54,7 @@ class Request:
     device: str
     n_jobs: int
     checkpoint: Path | None
+    checkpoint_seconds: float
     verbose: bool
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
@@ -141,6 +142,7 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         "device": request.device,
         "n_jobs": request.n_jobs,
         "checkpoint": request.checkpoint,
+        "checkpoint_seconds": request.checkpoint_seconds,
         "verbose": request.verbose,
     }
     if request.edge_prior is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 
 from latentdo.data import Missing, table_to_array
 from latentdo.data.labels import encode_regimes
-from latentdo.data.table import (
-    check_finite,
-    check_names,
-    listed,
-)
+from latentdo.data.table import check_finite, check_labels, check_names
+from latentdo.messages import listed
+from latentdo.readers import check_file
+from latentdo.readers.arrow import open_parquet, read_group
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -64,6 +62,7 @@ class Part:
         """Distinct labels, without reading anything else."""
         assert self.regimes is not None
         column = self.reader([self.regimes])[self.regimes]
+        check_labels(column, self.regimes, self.place)
         return encode_regimes(column, np.arange(len(column)), len(column))[1]
 
     def _checked(self, table: Any, wanted: Sequence[str]) -> Rows:
@@ -180,12 +179,11 @@ def labels_of(source: Any, regimes: str, n_jobs: int = 1) -> list[Hashable]:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = sorted(path.rglob("*.parquet"))
+        found = sorted(file for file in path.rglob("*.parquet") if not file.is_dir())
         if not found:
             raise ValueError(f"{str(path)!r} holds no .parquet files.")
         return found
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}; check the name and the current folder.")
+    check_file(path)
     if path.suffix not in (".parquet", ".pq"):
         raise ValueError(
             f"Only Parquet files are streamed, and {path.name!r} is none; convert it, for example with polars."
@@ -194,37 +192,20 @@ def _files(path: Path) -> list[Path]:
 
 
 def _row_groups(paths: Sequence[Path]) -> tuple[list[tuple[str, Reader]], list[str]]:
-    parquet = _parquet()
     readers: list[tuple[str, Reader]] = []
     names: list[str] = []
     for path in paths:
-        try:
-            with parquet.ParquetFile(path) as file:
-                own, groups = list(file.schema_arrow.names), file.num_row_groups
-        except Exception as error:  # whatever pyarrow raises for a damaged file
-            raise ValueError(
-                f"{path.name} cannot be read as parquet ({type(error).__name__}: {error})."
-            ) from error
+        with open_parquet(path) as file:
+            own, groups = list(file.schema_arrow.names), file.num_row_groups
+        check_names(own, path.name)
         if names and set(own) != set(names):
             raise ValueError(f"{path.name} has other columns than {paths[0].name}; stream files of one kind.")
         names = names or own
         readers += [
-            (f"{path.name}, row group {i} (counted from 0)", partial(_read_group, str(path), i))
+            (f"{path.name}, row group {i} (counted from 0)", partial(read_group, path, i))
             for i in range(groups)
         ]
     return readers, names
-
-
-def _parquet() -> Any:
-    try:
-        return importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError('Streaming needs pyarrow; install it with: pip install "latentdo[io]"') from error
-
-
-def _read_group(path: str, number: int, columns: list[str]) -> Any:
-    with _parquet().ParquetFile(path) as file:
-        return file.read_row_group(number, columns=columns).to_pandas()
 
 
 def _same(part: Any, _: list[str]) -> Any:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from latentdo.tuning.study import place_of
+
 if TYPE_CHECKING:
     import optuna as optuna_types
 
@@ -20,10 +22,10 @@ ROUNDING = 1e-9
 
 def choose(trials: Sequence[optuna_types.trial.FrozenTrial], names: list[str]) -> pd.DataFrame:
     """All trials as a table; the sparsest within one standard error of the best is marked as chosen."""
-    best = max(trials, key=lambda t: (t.user_attrs["held_out"], -t.number))
+    best = max(trials, key=lambda t: (t.user_attrs["held_out"], -place_of(t)))
     top = np.asarray(best.user_attrs["blocks"])
     records = []
-    for t in sorted(trials, key=lambda t: t.number):
+    for t in sorted(trials, key=place_of):
         lag = top - np.asarray(t.user_attrs["blocks"])
         error = float(lag.std(ddof=1) / np.sqrt(len(lag))) if len(lag) > 1 else 0.0
         attributes = {
@@ -32,7 +34,7 @@ def choose(trials: Sequence[optuna_types.trial.FrozenTrial], names: list[str]) -
         behind = best.user_attrs["held_out"] - t.user_attrs["held_out"]
         close = bool(behind <= error + ROUNDING * abs(best.user_attrs["held_out"]))
         records.append(
-            {"trial": t.number, **{n: t.params[n] for n in names}, **attributes, "within_one_error": close}
+            {"trial": place_of(t), **{n: t.params[n] for n in names}, **attributes, "within_one_error": close}
         )
     table = pd.DataFrame(records)
     near = table[table["within_one_error"]]

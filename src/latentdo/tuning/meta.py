@@ -17,7 +17,7 @@ from latentdo.estimator.meta import check_count
 from latentdo.solvers.select import Progress
 from latentdo.tuning.choice import choose
 from latentdo.tuning.space import Space, suggest
-from latentdo.tuning.study import import_optuna, n_done, open_study, quiet
+from latentdo.tuning.study import give_up, import_optuna, n_done, next_trial, open_study, place_of, quiet
 from latentdo.tuning.task import Array, Task
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         self.trials_ = choose(finished, list(task.space))
         chosen = self.trials_.loc[self.trials_["chosen"]].iloc[0]
         number = int(chosen["trial"])
-        self.best_params_ = dict(next(t for t in finished if t.number == number).params)
+        self.best_params_ = dict(next(t for t in finished if place_of(t) == number).params)
         self.best_score_ = float(chosen["held_out"])
         self.best_estimator_: LatentInterventionDAG = clone(base).set_params(**self.best_params_)
         self.best_estimator_.fit(X, regimes=regimes, targets=targets)
@@ -171,16 +171,12 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             if self.timeout is not None and done and time.perf_counter() - began > self.timeout:
                 return
             count = f"trial {done + 1} of {self.n_trials}"
-            trial = study.ask()
-            # A sampler of its own for every trial: interrupted and resumed studies then take the same steps, and a
-            # resumed one does not repeat the first draws.
-            study.sampler = optuna.samplers.TPESampler(seed=(seed + 1009 * trial.number) % 2**32)
+            trial = next_trial(optuna, study, task, seed)
             values = {name: suggest(trial, name, choice) for name, choice in task.space.items()}
             try:
                 outcome = task.evaluate(values)
             except KeyboardInterrupt:
-                trial.set_user_attr("interrupted", True)
-                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                give_up(optuna, study, trial)
                 raise
             except (ValueError, ArithmeticError, RuntimeError, np.linalg.LinAlgError) as error:
                 trial.set_user_attr("error", str(error)[:500])

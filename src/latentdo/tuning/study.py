@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from latentdo.files import Process
 from latentdo.tuning.space import within
 from latentdo.tuning.task import Task
 
 if TYPE_CHECKING:
     import optuna as optuna_types
 
-__all__ = ["import_optuna", "n_done", "open_study", "quiet"]
+__all__ = ["give_up", "import_optuna", "n_done", "next_trial", "open_study", "place_of", "quiet"]
 
 
 def import_optuna() -> Any:
@@ -49,11 +51,71 @@ def open_study(optuna: Any, storage: str | Path | None, study_name: str, task: T
             f"The study {study_name!r} in {shown} was made with another {' and '.join(other)}; its trials "
             "cannot be compared with new ones. Give another study_name or another storage."
         )
-    usable = all(within(task.default[name], choice) for name, choice in task.space.items())
-    kept = [t for t in study.get_trials(deepcopy=False) if t.state.name in ("COMPLETE", "WAITING", "FAIL")]
-    if usable and not any(t.user_attrs.get("default") for t in kept):
-        study.enqueue_trial(dict(task.default), user_attrs={"default": True})
     return study
+
+
+def next_trial(optuna: Any, study: optuna_types.Study, task: Task, seed: int) -> optuna_types.Trial:
+    """The next trial of a study, in whichever process: one that was interrupted comes again, with the same values.
+
+    Every trial has a place in the order of an undisturbed run. Its sampler depends on nothing but that place and the
+    trials that are complete, so interrupted and resumed studies take the same steps.
+    """
+    _give_up_dead(optuna, study)
+    while True:
+        trials = study.get_trials(deepcopy=False)
+        waiting = next((t for t in trials if t.state.name == "WAITING"), None)
+        place = _first_free(trials) if waiting is None else place_of(waiting)
+        # set before asking: samplers choose several values at once, and do so when asked
+        study.sampler = optuna.samplers.TPESampler(seed=(seed + 1009 * place) % 2**32)
+        if waiting is None:
+            # with place and owner from the beginning, so that no kill can leave a trial without
+            owned = {"place": place, "process": Process.current().tag}
+            study.enqueue_trial(_known_values(trials, place, task), user_attrs=owned)
+        trial = study.ask()
+        rivals = (t for t in study.get_trials(deepcopy=False) if t.number < trial.number and _counts(t))
+        if place_of(trial) == place and all(place_of(t) != place for t in rivals):
+            trial.set_user_attr("process", Process.current().tag)
+            return trial
+        give_up(optuna, study, trial)  # another machine was faster
+
+
+def give_up(optuna: Any, study: optuna_types.Study, trial: Any) -> None:
+    """Call a trial interrupted: it does not count, and its place is free again."""
+    study._storage.set_trial_user_attr(trial._trial_id, "interrupted", True)
+    study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+
+
+def place_of(trial: Any) -> int:
+    """Place of a trial in the order of an undisturbed run."""
+    return int(trial.user_attrs.get("place", trial.number))
+
+
+def _counts(trial: optuna_types.trial.FrozenTrial) -> bool:
+    return not trial.user_attrs.get("interrupted")
+
+
+def _first_free(trials: Sequence[optuna_types.trial.FrozenTrial]) -> int:
+    taken = {place_of(t) for t in trials if _counts(t)}
+    return next(place for place in range(len(taken) + 1) if place not in taken)
+
+
+def _known_values(trials: Sequence[optuna_types.trial.FrozenTrial], place: int, task: Task) -> dict[str, Any]:
+    """Values that a trial must have: those it had before it was interrupted; the estimator's own for the first one."""
+    for trial in reversed(trials):
+        # values that were chosen only in part come again from the sampler, which needs to choose them in order
+        if not _counts(trial) and place_of(trial) == place and trial.params.keys() == task.space.keys():
+            return dict(trial.params)
+    usable = all(within(task.default[name], choice) for name, choice in task.space.items())
+    return dict(task.default) if place == 0 and usable else {}
+
+
+def _give_up_dead(optuna: Any, study: optuna_types.Study) -> None:
+    """Call trials interrupted whose process has died; those of other machines may still run."""
+    for trial in study.get_trials(deepcopy=False):
+        if trial.state.name == "RUNNING":
+            process = Process.parse(str(trial.user_attrs.get("process")))
+            if process is not None and not process.may_run():
+                give_up(optuna, study, trial)
 
 
 def _url(storage: str | Path | None) -> str | None:
@@ -67,7 +129,18 @@ def _url(storage: str | Path | None) -> str | None:
         raise FileNotFoundError(
             f"storage: there is no folder {str(path.absolute().parent)!r}; create it first"
         )
-    return f"sqlite:///{path.absolute()}"
+    return _sqlite_url(str(path.absolute()))
+
+
+def _sqlite_url(path: str) -> str:
+    """The URL of an SQLite file of any name: Optuna fills in braces, SQLAlchemy reads the rest."""
+    from sqlalchemy import make_url
+
+    for written in (path, quote(path)):
+        url = f"sqlite:///{written}"
+        if make_url(url).database == path:
+            return url.replace("{", "{{").replace("}", "}}")
+    raise ValueError(f"storage: {path!r} has characters that SQLAlchemy cannot read; choose another name")
 
 
 @contextmanager
@@ -84,4 +157,4 @@ def quiet(optuna: Any) -> Iterator[None]:
 def n_done(study: optuna_types.Study) -> int:
     """Trials that count: finished ones, not those of a killed or interrupted process."""
     trials = study.get_trials(deepcopy=False)
-    return sum(t.state.is_finished() and not t.user_attrs.get("interrupted") for t in trials)
+    return sum(t.state.is_finished() and _counts(t) for t in trials)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +16,7 @@ from sklearn.base import clone
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import plain, read_rows
+from latentdo.notices import collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
 __all__ = ["Task", "held_out_log_likelihood"]
@@ -30,6 +30,7 @@ _IRRELEVANT: Final = (
     "verbose",
     "device",
     "checkpoint",
+    "checkpoint_seconds",
     "random_state",
 )  # do not change what a score means
 
@@ -83,8 +84,7 @@ class Task:
         """Fit the training rows and score the others."""
         began = time.perf_counter()
         estimator = clone(self.estimator).set_params(**values)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows will say it once
+        with collecting():  # the fit to all rows will say it once
             estimator.fit(self.train.to_frame(), regimes=self.train.labels(), targets=self.targets)
         if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
             raise KeyboardInterrupt

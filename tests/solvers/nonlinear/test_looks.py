@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import refine
-from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
 

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from latentdo.graphs import all_dags, is_dag, random_dag
+from latentdo.graphs.constraints import Constraints
 from latentdo.scm import simulate
 from latentdo.solvers.search import families
-from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.search.em import family_tables, relearn
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.families import FamilyTables, all_candidates, correlated_candidates
@@ -148,7 +148,7 @@ def test_searches_share_one_interface(monkeypatch):
     assert tables.score_of(exact) == pytest.approx(score)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), d=st.integers(2, 6), seed=st.integers(0, 999))
 def test_both_searches_respect_constraints(data, d, seed):
     rng = np.random.default_rng(seed)

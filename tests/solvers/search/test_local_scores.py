@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from latentdo.model.penalties import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import (
     FREE,
     REFERENCE,
@@ -20,7 +21,6 @@ from latentdo.solvers.search.local_scores import (
     regression,
 )
 from latentdo.solvers.search.moments import Moments
-from latentdo.model.penalties import VARIANCE_FLOOR
 
 TARGET_PRIOR = -2.0
 
@@ -245,7 +245,7 @@ def test_targets_are_the_best_of_all_target_sets(imperfect):
     assert optimal >= 0.95 * n_instances, (optimal, max(gaps))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), imperfect=st.booleans())
 def test_known_targets_are_respected(seed, imperfect):
     rng = np.random.default_rng(seed)

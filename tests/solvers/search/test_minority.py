@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from latentdo.solvers.search.minority import minority_table, two_mechanisms
 from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.solvers.search.minority import minority_table, two_mechanisms
 
 NO_BASE = np.empty(0)
 

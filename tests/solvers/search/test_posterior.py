@@ -9,8 +9,8 @@ import pytest
 from scipy.special import logsumexp
 
 from latentdo.graphs import all_dags, is_dag, reachability
-from latentdo.solvers.search import posterior
 from latentdo.graphs.constraints import Constraints
+from latentdo.solvers.search import posterior
 from latentdo.solvers.search.families import FamilyTables, all_candidates
 from latentdo.solvers.search.posterior import graph_posterior
 

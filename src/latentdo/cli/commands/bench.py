@@ -12,7 +12,7 @@ from latentdo.cli.console import print_json, print_table, say
 from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag
 from latentdo.cli.panel import progress
 
-Sizes = Annotated[list[int], Parameter(consume_multiple=True, negative="")]
+Sizes = Annotated[list[int], Parameter(consume_multiple=True, negative="", json_list=False)]
 
 
 @app.command

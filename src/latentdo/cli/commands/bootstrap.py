@@ -7,10 +7,18 @@ from typing import Literal
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_bootstrap, print_json, say
+from latentdo.cli.destination import destination
 from latentdo.cli.inputs import gather
-from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.options import (
+    CheckpointSeconds,
+    ConfigFile,
+    DaskAddress,
+    EstimatorOptions,
+    Flag,
+    KnownOptions,
+    ReadOptions,
+)
 from latentdo.cli.panel import progress
-from latentdo.cli.unfinished import clear_the_way, unfinished
 
 
 @app.command
@@ -23,6 +31,7 @@ def bootstrap(
     resample: Literal["half", "bootstrap"] = "half",
     threshold: float = 0.5,
     checkpoint: Path | None = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
     resume: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
@@ -63,19 +72,21 @@ def bootstrap(
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.cluster import compute_on
     from latentdo.estimator import LatentInterventionDAG
-    from latentdo.outputs import check_folder, write_outputs
 
-    clear_the_way(out, resume=resume, overwrite=overwrite)
-    check_folder(out, overwrite=overwrite or resume)
-    X, arguments, rows = gather(data, read, model, known)
-    n_jobs = arguments.pop("n_jobs", 1 if dask is None else -1)
-    with compute_on(dask), unfinished(out, resume=resume and checkpoint is None) as kept:
+    own = "bootstrap" if checkpoint is None else None
+    with destination(out, overwrite=overwrite, resume=resume, state=own) as work, compute_on(dask):
+        X, arguments, rows = gather(data, read, model, known)
+        n_jobs = arguments.pop("n_jobs", 1 if dask is None else -1)
+        if model.keeps_states and own is not None:  # of the fit to all rows
+            arguments["checkpoint"] = work.state("bootstrap-checkpoint")
+            arguments["checkpoint_seconds"] = checkpoint_seconds
         boot = BootstrapDAG(
             LatentInterventionDAG(**arguments),
             n_resamples,
             resample=resample,
             threshold=threshold,
-            checkpoint=checkpoint or kept.file("resamples.safetensors"),
+            checkpoint=checkpoint or work.state("bootstrap-resamples.safetensors"),
+            checkpoint_seconds=checkpoint_seconds,
             n_jobs=n_jobs,
             random_state=arguments.get("random_state", 0),
         )
@@ -83,8 +94,8 @@ def bootstrap(
             boot.fit(X, **rows, progress=step)
         result = boot.estimator_.result_
         complete = len(boot.resamples_) + len(boot.failures_) >= n_resamples
-        folder = write_outputs(result, out, overwrite or resume, X=X, bootstrap=boot)
-        kept.keep = not complete
+        folder = work.write(result, X=X, bootstrap=boot)
+        work.keep = not complete
     if json:
         support = {
             "resamples": len(boot.resamples_),

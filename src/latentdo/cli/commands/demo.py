@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_result, print_table, say
+from latentdo.cli.destination import destination
 from latentdo.cli.inputs import fit_table
 from latentdo.cli.options import ConfigFile, EstimatorOptions, Flag
 
@@ -36,9 +37,7 @@ def demo(
     """
     from latentdo import metrics
     from latentdo.datasets import load_sachs, reference_graph
-    from latentdo.outputs import check_folder, write_outputs
 
-    check_folder(out, overwrite=overwrite)
     data = load_sachs(subset="full")
     n, d = data.X.shape
     if not json:
@@ -47,8 +46,9 @@ def demo(
         )
     # Linear, to be quick: "auto" would fit networks too, which are no closer to the literature (docs/results.md).
     options = {"transform": "log", "density": "linear", **model.given()}
-    result = fit_table(data.X, options, {}, silent=json).result_
-    folder = write_outputs(result, out, overwrite, X=data.X)
+    with destination(out, overwrite=overwrite) as work:
+        result = fit_table(data.X, options, {}, silent=json).result_
+        folder = work.write(result, X=data.X)
     agreement = {
         "adjusted_rand_index": metrics.adjusted_rand_index(data.conditions, result.regimes),
         "normalized_mutual_information": metrics.normalized_mutual_information(

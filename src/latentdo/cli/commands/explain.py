@@ -12,7 +12,7 @@ from latentdo.cli.console import print_json, print_table, say
 from latentdo.cli.options import ConfigFile, Flag, ReadOptions
 from latentdo.cli.tables import check_results, find_regime
 
-Rows = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
+Rows = Annotated[list[str], Parameter(consume_multiple=True, negative="", json_list=False)]
 
 
 @app.command

@@ -7,7 +7,7 @@ from pathlib import Path
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
-from latentdo.cli.tables import check_results
+from latentdo.cli.tables import check_results, read_labels
 
 
 @app.command
@@ -43,15 +43,15 @@ def export(
     import pandas as pd
 
     from latentdo.bootstrap import BootstrapDAG
+    from latentdo.files import check_target, write_atomically
     from latentdo.interop import to_anndata, write_graph
-    from latentdo.interop.sources import need
-    from latentdo.persistence import load_result, write_atomically
+    from latentdo.persistence import load_result
+    from latentdo.readers.cells import read_cells
 
     check_results(results)
     if target.exists() and not overwrite:
         raise FileExistsError(f"{str(target)!r} already exists; choose another name, or pass --overwrite.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(target.parent)!r} to write to.")
+    check_target(target)
     resamples = results / "bootstrap.safetensors"
     if consensus and not resamples.is_file():
         raise FileNotFoundError(f"{str(results)!r} holds no bootstrap; write one with `latentdo bootstrap`.")
@@ -60,10 +60,9 @@ def export(
             raise ValueError(
                 "an .h5ad file is made of a fit and its cells: pass --cells, and no --consensus."
             )
-        anndata = need("anndata", "anndata", "bio", "Writing .h5ad files")
-        rows = pd.read_csv(results / "regimes.csv", dtype=str)["row"]
+        rows = read_labels(results / "regimes.csv").index
         result = load_result(results / "model.safetensors")
-        found = to_anndata(result, anndata.read_h5ad(cells), X=pd.DataFrame(index=rows))
+        found = to_anndata(result, read_cells(cells), X=pd.DataFrame(index=rows))
         write_atomically(target, found.write_h5ad)
     else:
         source = BootstrapDAG.load(resamples) if consensus else load_result(results / "model.safetensors")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, say
+from latentdo.cli.destination import Destination, destination
 from latentdo.cli.inputs import diagnose_fit, fit_table, gather, gather_stream
-from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
-from latentdo.cli.unfinished import Unfinished, clear_the_way, place_for, unfinished
+from latentdo.cli.options import (
+    CheckpointSeconds,
+    ConfigFile,
+    DaskAddress,
+    EstimatorOptions,
+    Flag,
+    KnownOptions,
+    ReadOptions,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +36,7 @@ def fit(
     stream: Flag = False,
     diagnose: Flag = False,
     resume: Flag = False,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
     overwrite: Flag = False,
     json: Flag = False,
     dask: DaskAddress = None,
@@ -69,70 +77,58 @@ def fit(
         Print the result as JSON on standard output.
     """
     from latentdo.cluster import compute_on
-    from latentdo.outputs import check_folder
+    from latentdo.files import state_of
     from latentdo.ranks import Ranks, joined_ranks
 
     ranks = Ranks.started()
-    if ranks.is_first:
-        clear_the_way(out, resume=resume, overwrite=overwrite)
-        check_folder(out, overwrite=overwrite or resume)
-    with compute_on(dask):
+    keeps_states = model.keeps_states
+    # of several processes the first owns the folder; it speaks and writes for all
+    claim = (
+        destination(out, overwrite=overwrite, resume=resume, state="fit" if keeps_states else None)
+        if ranks.is_first
+        else nullcontext()
+    )
+    with claim as work, compute_on(dask):
         X, arguments, rows = (gather_stream if stream else gather)(data, read, model, known)
         if dask is not None:
             arguments.setdefault("n_jobs", -1)
         if ranks.size > 1:
             arguments["n_jobs"] = 1  # the processes are here already
-        with _place_for_states(arguments, out, resume=resume, is_first=ranks.is_first) as kept:
-            with joined_ranks(), warnings.catch_warnings():
-                if not ranks.is_first:  # it computes; the first speaks and writes for all
-                    warnings.simplefilter("ignore")
-                estimator = fit_table(X, arguments, rows, silent=json or not ranks.is_first)
-            if not ranks.is_first:
-                return 0
-            shown = estimator.sample_ if isinstance(X, Path) else X
-            code = _write(estimator, arguments, shown, out, overwrite or resume, diagnose, json)
-            if kept is not None:
-                kept.keep = code != 0
-        return code
-
-
-@contextmanager
-def _place_for_states(
-    arguments: dict[str, Any], out: Path, *, resume: bool, is_first: bool
-) -> Iterator[Unfinished | None]:
-    """Where the gradient solvers keep their states; None for the search, and on ranks that write nothing."""
-    if arguments.get("solver", "auto") not in ("gradient", "paper"):
-        if resume and is_first:
+        if keeps_states:
+            arguments["checkpoint"] = (
+                state_of(out, "fit-checkpoint") if work is None else work.state("fit-checkpoint")
+            )
+            arguments["checkpoint_seconds"] = checkpoint_seconds
+        elif resume and ranks.is_first:
             complain(
                 "nothing to resume: the structural search keeps no states in between (only --solver gradient and paper "
                 "do), so this fit starts from the beginning."
             )
-        yield None
-    elif is_first:
-        with unfinished(out, resume=resume) as kept:
-            arguments["checkpoint"] = kept.file("checkpoint")
-            yield kept
-    else:
-        arguments["checkpoint"] = place_for(out) / "checkpoint"
-        yield None
+        with joined_ranks(), warnings.catch_warnings():
+            if work is None:
+                warnings.simplefilter("ignore")
+            estimator = fit_table(X, arguments, rows, silent=json or work is None)
+        if work is None:
+            return 0
+        shown = estimator.sample_ if isinstance(X, Path) else X
+        code = _write(estimator, arguments, shown, work, diagnose, json)
+        work.keep = code != 0
+        return code
 
 
 def _write(
     estimator: LatentInterventionDAG,
     arguments: dict[str, Any],
     X: pd.DataFrame,
-    out: Path,
-    overwrite: bool,
+    work: Destination,
     diagnose: bool,
     json: bool,
 ) -> int:
     """Write and print what was found; the exit code."""
-    from latentdo.outputs import write_outputs
-
     result = estimator.result_
     code = 130 if result.status == "interrupted" else 0
     diagnosis = diagnose_fit(estimator, arguments, silent=json) if diagnose and code == 0 else None
-    folder = write_outputs(result, out, overwrite, X=X, diagnosis=diagnosis)
+    folder = work.write(result, X=X, diagnosis=diagnosis)
     if json:
         limits = {} if diagnosis is None else {"diagnosis": diagnosis.to_dict()}
         print_json({**result.summary(), **limits, "out": str(folder)})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, say
 from latentdo.cli.options import ConfigFile, Flag
-from latentdo.cli.tables import check_results
+from latentdo.cli.tables import check_results, read_origin, read_trials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +39,9 @@ def report(
     json
         Print where it is as JSON on standard output.
     """
-    from json import loads
-
-    import pandas as pd
-
     from latentdo.bootstrap import BootstrapDAG
-    from latentdo.persistence import load_result, write_atomically
+    from latentdo.files import write_atomically
+    from latentdo.persistence import load_result
     from latentdo.readers import read_table
     from latentdo.report import render_report
 
@@ -52,8 +49,7 @@ def report(
     model = results / "model.safetensors" if results.is_dir() else results
     result = load_result(model)
     about = model.with_name("result.json")
-    stored = loads(about.read_text("utf-8")) if about.is_file() else {}
-    limits = (stored.get("diagnosis") or {}).get("sentences")
+    versions, limits = read_origin(about) if about.is_file() else (None, None)
     X = None if data is None else read_table(data, columns=list(result.columns), missing="drop")
     if X is not None and not _may_be_fitted(X, result):
         raise ValueError(
@@ -63,10 +59,8 @@ def report(
     resamples = model.with_name("bootstrap.safetensors")
     support = BootstrapDAG.load(resamples) if resamples.is_file() else None
     tried = model.with_name("trials.csv")
-    trials = pd.read_csv(tried) if tried.is_file() else None
-    html = render_report(
-        result, X, versions=stored.get("versions"), diagnosis=limits, bootstrap=support, trials=trials
-    )
+    trials = read_trials(tried) if tried.is_file() else None
+    html = render_report(result, X, versions=versions, diagnosis=limits, bootstrap=support, trials=trials)
     target = out or model.with_name("report.html")
     write_atomically(target, lambda path: path.write_bytes(html.encode("utf-8", errors="replace")))
     if json:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from latentdo.cli.application import app, program_version
 from latentdo.cli.console import print_json, say
+from latentdo.cli.destination import destination
 from latentdo.cli.options import ConfigFile, Flag
 
 
@@ -77,15 +78,22 @@ def simulate(
     from latentdo.scm import simulate as draw
 
     files = ("data.csv", "adjacency.csv", "targets.csv", "regimes.csv", "simulation.json")
-    with fresh_folder(out, files, overwrite=overwrite, marker="simulation.json") as folder:
+    marker = "simulation.json"
+    with destination(out, overwrite=overwrite, files=files, marker=marker):
         drawn = draw(**settings)
-        drawn.X.to_csv(folder / "data.csv", index=False)
-        drawn.adjacency.rename_axis("cause").to_csv(folder / "adjacency.csv")
-        drawn.targets.rename_axis("regime").to_csv(folder / "targets.csv")
-        table = pd.DataFrame({"row": range(len(drawn.regimes)), "regime": drawn.regimes})
-        table.to_csv(folder / "regimes.csv", index=False)
-        about = {"program": "latentdo", "version": program_version(), "arguments": settings}
-        (folder / "simulation.json").write_text(json_text(about), encoding="utf-8")
+        tables = {
+            "data.csv": drawn.X,
+            "adjacency.csv": drawn.adjacency.rename_axis("cause"),
+            "targets.csv": drawn.targets.rename_axis("regime"),
+            "regimes.csv": pd.DataFrame({"row": range(len(drawn.regimes)), "regime": drawn.regimes}),
+        }
+        with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
+            for name, table in tables.items():
+                with place(name) as path:
+                    table.to_csv(path, index=table.index.name is not None)
+            about = {"program": "latentdo", "version": program_version(), "arguments": settings}
+            with place(marker) as path:
+                path.write_text(json_text(about), encoding="utf-8")
     n, d = drawn.X.shape
     if json:
         print_json({"out": str(out), "rows": n, "variables": d, "regimes": drawn.n_regimes, "files": files})

@@ -6,10 +6,18 @@ from pathlib import Path
 
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, print_table, say
+from latentdo.cli.destination import destination
 from latentdo.cli.inputs import gather
-from latentdo.cli.options import ConfigFile, DaskAddress, EstimatorOptions, Flag, KnownOptions, ReadOptions
+from latentdo.cli.options import (
+    CheckpointSeconds,
+    ConfigFile,
+    DaskAddress,
+    EstimatorOptions,
+    Flag,
+    KnownOptions,
+    ReadOptions,
+)
 from latentdo.cli.panel import progress
-from latentdo.cli.unfinished import clear_the_way, unfinished
 
 
 @app.command
@@ -23,6 +31,7 @@ def tune(
     study_name: str = "latentdo",
     validation_fraction: float = 0.2,
     timeout: float | None = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
     resume: Flag = False,
     overwrite: Flag = False,
     json: Flag = False,
@@ -63,21 +72,22 @@ def tune(
     """
     from latentdo.cluster import compute_on
     from latentdo.estimator import LatentInterventionDAG
-    from latentdo.outputs import check_folder, write_outputs
     from latentdo.tuning import TunedDAG
 
-    clear_the_way(out, resume=resume, overwrite=overwrite)
-    check_folder(out, overwrite=overwrite or resume)
-    X, arguments, rows = gather(data, read, model, known)
-    if storage is not None and resume:
-        complain(f"--resume is not needed with --storage: trials in {storage} are always taken up.")
-    if dask is not None:
-        arguments.setdefault("n_jobs", -1)
-    with compute_on(dask), unfinished(out, resume=resume and storage is None) as kept:
+    own = "tune" if storage is None else None
+    with destination(out, overwrite=overwrite, resume=resume, state=own) as work, compute_on(dask):
+        X, arguments, rows = gather(data, read, model, known)
+        if storage is not None and resume:
+            complain(f"--resume is not needed with --storage: trials in {storage} are always taken up.")
+        if dask is not None:
+            arguments.setdefault("n_jobs", -1)
+        if model.keeps_states and own is not None:  # of the chosen fit
+            arguments["checkpoint"] = work.state("tune-checkpoint")
+            arguments["checkpoint_seconds"] = checkpoint_seconds
         tuned = TunedDAG(
             LatentInterventionDAG(**arguments),
             n_trials,
-            storage=storage if storage is not None else str(kept.file("trials.sqlite")),
+            storage=storage if storage is not None else work.state("tune-trials.sqlite"),
             study_name=study_name,
             validation_fraction=validation_fraction,
             timeout=timeout,
@@ -92,7 +102,7 @@ def tune(
             raise
         result = tuned.best_estimator_.result_
         trials = tuned.trials_
-        folder = write_outputs(result, out, overwrite or resume, X=X, trials=trials)
+        folder = work.write(result, X=X, trials=trials)
     if json:
         chosen = {"chosen": tuned.best_params_, "held_out": tuned.best_score_}
         print_json({**result.summary(), **chosen, "trials": trials.to_dict("records"), "out": str(folder)})

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-from numba import njit
 
+from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, LinearForm, Parents
 from latentdo.model.mechanisms.noise import LOG_2PI
 
 _LARGEST = 1e50  # coefficient of standardised variables; means of what is far out then stay finite
 
 
-@njit(cache=True)
+@njit
 def _residuals(z, variables, parents, coefficients, starts, out):  # type: ignore[no-untyped-def]
     """Fill ``out [m, n]``; ``parents`` and ``coefficients`` (constant first) are joined, cut at ``starts``."""
     for m in range(variables.shape[0]):

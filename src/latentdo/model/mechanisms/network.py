@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 import numpy as np
-from numba import njit
 
+from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import AdditiveNoise, Array
 from latentdo.model.mechanisms.noise import Noise
 
@@ -47,7 +47,7 @@ def n_units(parameters: Array, n_inputs: int) -> int:
     return (parameters.size - 1 - n_inputs) // (n_inputs + 2)
 
 
-@njit(cache=True)
+@njit
 def evaluate(x, parameters):  # type: ignore[no-untyped-def]
     """Values ``[n]`` of the network at ``x [n, p]``."""
     n, p = x.shape

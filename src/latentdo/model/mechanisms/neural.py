@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from latentdo.forks import prepare_torch
 from latentdo.model.densities import FAMILIES, ConditionalDensity
 from latentdo.model.graph import GraphSample
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents
 from latentdo.model.mixture import Architecture
 
 _DENSITY_CODES = ("linear", "nonlinear", "flow")
+_LARGEST_SHAPE = 4096  # of one side of a network; a hundred times what the paper uses
 _CHUNK = 20_000  # rows evaluated at once, so that memory does not grow with their number
 
 
@@ -40,6 +42,7 @@ class Networks:
 
     def __post_init__(self) -> None:
         """Build the networks once, and one density per variable when it is first asked for."""
+        prepare_torch()
         density = self.architecture.build_density()
         density.load_state_dict(
             {name: torch.as_tensor(np.array(value)) for name, value in self.state.items()}
@@ -121,6 +124,7 @@ class NeuralMechanism(Mechanism):
     @torch.no_grad()
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`."""
+        prepare_torch()
         density, graph, u = self.networks.only(self.variable), self._graph, self.networks.u
         out = np.empty(len(y))
         for start in range(0, len(y), _CHUNK):
@@ -138,6 +142,7 @@ class NeuralMechanism(Mechanism):
     @torch.no_grad()
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
+        prepare_torch()
         density, graph, u = self.networks.only(self.variable), self._graph, self.networks.u
         out = np.empty(len(x))
         for start in range(0, len(x), _CHUNK):
@@ -173,10 +178,14 @@ class NeuralMechanism(Mechanism):
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
-        code, perfect, size, width, blocks, layers, units, d = (int(v) for v in arrays["architecture"])
-        if not 0 <= code < len(_DENSITY_CODES):
-            raise ValueError("the networks are of an unknown density")
+        shape = arrays["architecture"]
+        highest = [len(_DENSITY_CODES) - 1, 1, *[_LARGEST_SHAPE] * 6]
+        if shape.dtype != np.int64 or shape.shape != (8,) or not ((shape >= 0) & (shape <= highest)).all():
+            raise ValueError(f"architecture is {shape.tolist()}, which no fit has")
+        code, perfect, size, width, blocks, layers, units, d = (int(v) for v in shape)
         embeddings = np.array(arrays["embeddings"])
+        if embeddings.dtype != np.float32 or embeddings.ndim != 2 or embeddings.shape[1] != size:
+            raise ValueError(f"embeddings have the shape {embeddings.shape}")
         architecture = Architecture(
             density=_DENSITY_CODES[code],
             perfect=bool(perfect),
@@ -193,10 +202,14 @@ class NeuralMechanism(Mechanism):
             for name, value in arrays.items()
             if name.startswith("state.")
         }
-        try:
-            networks = Networks(architecture, embeddings, state)
-        except RuntimeError as error:
-            raise ValueError("the weights are not those of such networks") from error
+        with torch.device("meta"):  # sizes alone: forged ones must not fill the memory
+            wanted = {name: tuple(v.shape) for name, v in architecture.build_density().state_dict().items()}
+        if {name: v.shape for name, v in state.items() if v.dtype == np.float32} != wanted:
+            raise ValueError("the weights of the networks do not fit the architecture")
+        for name, value in (*state.items(), ("embeddings", embeddings)):
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} are not finite")
+        networks = Networks(architecture, embeddings, state)
         found = []
         for (variable, regime, intervened), inputs in zip(arrays["uses"].tolist(), parents, strict=True):
             if not (0 <= variable < d and 0 <= regime < len(embeddings)):

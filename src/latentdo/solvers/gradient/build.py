@@ -70,6 +70,12 @@ def check_device(name: str) -> None:
         )
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"device={name!r}, but there are only {torch.cuda.device_count()} CUDA devices.")
+    try:
+        torch.ones(1, device=device).item()
+    except (RuntimeError, NotImplementedError, AssertionError) as error:
+        raise ValueError(
+            f"device={name!r} cannot be used here ({str(error).splitlines()[0]}); use device='cpu'."
+        ) from error
 
 
 def dtype_of(configuration: GradientConfiguration) -> torch.dtype:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import torch
 
+from latentdo.files import write_atomically
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 from latentdo.solvers.gradient.state import TrainState
 
 
 def save(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write the state to a temporary file beside ``path`` and move it there in one step.
+    """Write the state, whole or not at all.
 
     Parameters
     ----------
@@ -30,20 +30,15 @@ def save(path: Path, state: TrainState, fingerprint: str) -> None:
     content["lagrangian"] = asdict(state.lagrangian)
     content["history"] = [dict(entry) for entry in state.history]
     content["fingerprint"] = fingerprint
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, lambda temporary: torch.save(content, temporary))
 
 
-def load(path: Path, fingerprint: str) -> TrainState | None:
+def load(
+    path: Path, fingerprint: str, restore: Callable[[TrainState], None] | None = None
+) -> TrainState | None:
     """Read a checkpoint, or None if there is none.
+
+    ``restore`` puts a state to use; one that does not fit is as damaged as one that cannot be read.
 
     Raises
     ------
@@ -52,19 +47,26 @@ def load(path: Path, fingerprint: str) -> TrainState | None:
     """
     if not path.exists():
         return None
+    damaged = f"The checkpoint {str(path)!r} is damaged ({{}}); delete it to start anew."
     try:
         content = torch.load(path, weights_only=True)
         found = content.pop("fingerprint")
     except Exception as error:  # whatever torch raises for bytes that are not a checkpoint
-        raise ValueError(
-            f"The checkpoint {path} is damaged ({type(error).__name__}); delete it to start anew."
-        ) from error
+        raise ValueError(damaged.format(type(error).__name__)) from error
     if found != fingerprint:
         raise ValueError(
-            f"The checkpoint {path} belongs to other data or another configuration; "
+            f"The checkpoint {str(path)!r} belongs to other data or another configuration; "
             "delete it or choose another file."
         )
-    content["lagrangian"] = AugmentedLagrangian(**content["lagrangian"])
-    content["history"] = tuple(content["history"])
-    content["warnings"] = tuple(content["warnings"])
-    return TrainState(**content)
+    try:
+        content["lagrangian"] = AugmentedLagrangian(**content["lagrangian"])
+        content["history"] = tuple(content["history"])
+        content["warnings"] = tuple(content["warnings"])
+        state = TrainState(**content)
+        if wrong := state.wrong_field():
+            raise ValueError(f"its {wrong} is not such as a fit leaves")
+        if restore is not None:
+            restore(state)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(damaged.format(str(error).splitlines()[0])) from error
+    return state

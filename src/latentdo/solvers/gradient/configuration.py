@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.files import CHECKPOINT_SECONDS, check_seconds
 from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
@@ -112,7 +113,9 @@ class GradientConfiguration:
     compile : bool
         Use ``torch.compile`` for the densities where a compiler exists.
     checkpoint : path, optional
-        File to which the state is written every ``checkpoint_seconds`` and from which a fit resumes.
+        File to which the state is written now and then, and from which a fit resumes.
+    checkpoint_seconds : float
+        Longest time between two writes; they come every few seconds at first. 0 for one after every step.
     verbose : bool
         Show progress.
     """
@@ -172,7 +175,7 @@ class GradientConfiguration:
     device: str = "cpu"
     compile: bool = False
     checkpoint: Path | None = None
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
     verbose: bool = False
 
     def __post_init__(self) -> None:
@@ -198,6 +201,7 @@ class GradientConfiguration:
                 raise ValueError(
                     f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(values)}."
                 )
+        check_seconds(self.checkpoint_seconds)
         positive = (
             "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps",
             "max_subproblems",

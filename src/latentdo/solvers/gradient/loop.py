@@ -23,12 +23,16 @@ from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
-from latentdo.solvers.gradient.state import TrainState
+from latentdo.solvers.gradient.state import KNOWN_TARGETS, TrainState
 
 Progress = Callable[[dict[str, Any]], None]
 """Called after every chunk with the last entry of the history."""
 
 MAX_BACK_OFFS = 8
+
+
+class DivergedError(FloatingPointError, ValueError):
+    """Training broke down for good; a ValueError too, because a smaller learning rate or other units mend it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +127,7 @@ class Trainer:
 
         Raises
         ------
-        FloatingPointError
+        DivergedError
             If the loss stays broken after repeated back-offs.
         """
         self.restore(state)
@@ -134,7 +138,7 @@ class Trainer:
                 if self._is_broken(new, state):
                     back_offs += 1
                     if back_offs > MAX_BACK_OFFS:
-                        raise FloatingPointError(
+                        raise DivergedError(
                             f"The loss is not finite or explodes at step {state.step}, even at learning rate "
                             f"{self.configuration.learning_rate * state.rate_scale:.1e}. Try a smaller "
                             "learning_rate, or transform='rank-gaussian' for heavy tails."
@@ -162,7 +166,7 @@ class Trainer:
 
     def _is_broken(self, new: TrainState, old: TrainState) -> bool:
         finite = math.isfinite(new.evidence) and all(
-            bool(value.isfinite().all()) for name, value in new.model.items() if name != "targets.known"
+            bool(value.isfinite().all()) for name, value in new.model.items() if name != KNOWN_TARGETS
         )
         if not finite:
             return True

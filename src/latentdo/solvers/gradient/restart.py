@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.files import CHECKPOINT_SECONDS, Keeper
 from latentdo.graphs import is_dag
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array
@@ -229,7 +229,9 @@ def _fingerprint(
     dataset: Dataset, configuration: GradientConfiguration, seed: int, start: Proposal | None
 ) -> str:
     """Identify data and configuration, so that no checkpoint continues another fit."""
-    plain = replace(configuration, checkpoint=None, n_jobs=1, verbose=False).to_dict()
+    plain = replace(
+        configuration, checkpoint=None, checkpoint_seconds=CHECKPOINT_SECONDS, n_jobs=1, verbose=False
+    ).to_dict()
     regimes = b"" if dataset.regimes is None else dataset.regimes.tobytes()
     targets = b"" if dataset.targets is None else dataset.targets.tobytes()
     text = f"{dataset.content_hash()}{sorted(plain.items())}{seed}".encode()
@@ -243,17 +245,19 @@ def _train(
     """Run to the end, writing a checkpoint now and then and at an interruption."""
     if path is None:
         return trainer.run(first, progress)
-    last = time.monotonic()
-    latest = checkpoint.load(path, fingerprint) or first
+    latest = checkpoint.load(path, fingerprint, trainer.restore) or first
     trainer.ranks.wait()  # or a rank that is late would find what this run has written
+    keeper = Keeper(
+        path,
+        lambda place: checkpoint.save(place, latest, fingerprint),
+        trainer.configuration.checkpoint_seconds,
+    )
 
     def after(state: TrainState) -> None:
-        nonlocal last, latest
+        nonlocal latest
         latest = state
-        due = state.phase == "done" or time.monotonic() - last >= trainer.configuration.checkpoint_seconds
-        if due and trainer.ranks.is_first:
-            checkpoint.save(path, state, fingerprint)
-            last = time.monotonic()
+        if trainer.ranks.is_first:
+            (keeper.keep if state.phase == "done" else keeper.step)()
 
     try:
         state, interrupted = trainer.run(latest, progress, after)
@@ -263,5 +267,6 @@ def _train(
             f"{error}; what was computed up to step {latest.step} is kept, and the same command with --resume goes on"
         ) from error
     if interrupted:
-        checkpoint.save(path, state, fingerprint)
+        latest = state
+        keeper.keep()
     return state, interrupted

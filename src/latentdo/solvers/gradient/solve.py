@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings as python_warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +9,11 @@ from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
 from latentdo.data import Dataset
+from latentdo.forks import prepare_torch
 from latentdo.graphs import reachability
 from latentdo.model.assignments import UNKNOWN
 from latentdo.model.variants import Supervision
+from latentdo.notices import warn
 from latentdo.result import FitResult, Status
 from latentdo.solvers.gradient.build import check_device
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -63,6 +64,7 @@ def solve(
     """
     journal = Journal(None)
     c = configuration
+    prepare_torch()
     check_device(c.device)
     if c.max_regimes == 1:  # every row is observational, whatever its label
         dataset = replace(dataset, regimes=None, regime_labels=(), targets=None)
@@ -112,7 +114,7 @@ def solve(
         conclusion, notes = _as_trained(problem, c, best)
     result = make_result(dataset, problem, as_search(c), conclusion, journal, status, comparison)
     if status == "not converged":
-        python_warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        warn(message, ConvergenceWarning, stacklevel=2)
     return replace(
         result,
         evidence_terms={**result.evidence_terms, "held_out": float(best.held_out.mean())},
@@ -206,5 +208,5 @@ def _too_few_rows(
         f"{supervision.n_regimes} regimes, and there are {dataset.n_rows}: its graph is not to be relied on. "
         "Use solver='auto' or 'search', or a smaller max_regimes."
     )
-    python_warnings.warn(note, UserWarning, stacklevel=3)
+    warn(note, UserWarning, stacklevel=3)
     return (note,)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ks_2samp
@@ -11,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from latentdo.data import Dataset
+from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.nonlinear.solve import solve as search_nonlinear
@@ -78,8 +77,7 @@ def cluster_rows(
         random_state=int(rng.integers(2**31)),
         max_iter=60,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with ignoring_in_sklearn(ConvergenceWarning):
         clusters = mixture.fit_predict(z).astype(np.int64)
     if (labels >= 0).any():
         return _follow_labels(clusters, labels, n_regimes)

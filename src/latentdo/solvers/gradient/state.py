@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from torch import Tensor
 
 from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 
 Phase = Literal["relaxed", "fixed", "done"]
+
+KNOWN_TARGETS = "targets.known"
+"""The one entry of a model's state that may hold NaN: where a target is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,3 +65,25 @@ class TrainState:
     adjacency: Tensor | None = None
     history: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = field(default=())
+
+    def wrong_field(self) -> str:
+        """The first field that no run leaves between two chunks, for example after a forgery; empty if all is well."""
+        counts = (self.step, self.phase_step, self.subproblem, self.stale)
+        numbers = (self.rate_scale, self.best, self.evidence, self.violation)
+        fine = {
+            "model": isinstance(self.model, Mapping)
+            and all(
+                isinstance(v, Tensor) and (name == KNOWN_TARGETS or not bool(v.isnan().any()))
+                for name, v in self.model.items()
+            ),
+            "optimizer": isinstance(self.optimizer, Mapping),
+            "rng": isinstance(self.rng, Tensor),
+            "phase": self.phase in get_args(Phase),
+            "count of steps": all(isinstance(v, int) and v >= 0 for v in counts),
+            "evidence": all(isinstance(v, float) and not math.isnan(v) for v in numbers)
+            and 0.0 < self.rate_scale <= 1.0,
+            "adjacency": self.adjacency is None or isinstance(self.adjacency, Tensor),
+            "history": all(isinstance(entry, Mapping) for entry in self.history),
+            "warnings": all(isinstance(entry, str) for entry in self.warnings),
+        }
+        return next((name for name, holds in fine.items() if not holds), "")

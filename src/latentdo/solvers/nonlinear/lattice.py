@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit
 from latentdo.graphs import topological_order
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.families import FamilyTables
@@ -46,7 +46,7 @@ MOVED = 0.05
 """Minorities that differ less than this, in the mean over rows, are the same."""
 
 
-@njit(cache=True)
+@njit
 def two_mechanisms(  # type: ignore[no-untyped-def]
     phi, gram, moment, y, groups, pinned, second, iterations, tolerance, floor
 ):

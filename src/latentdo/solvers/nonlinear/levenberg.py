@@ -7,9 +7,9 @@ with 32 units was at 25 times after 400 steps (`evidence.md`, section 8).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import cho_factor, cho_solve
 
+from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array
 from latentdo.model.mechanisms.network import evaluate
 
@@ -20,7 +20,7 @@ RIDGE = 1e-12
 """Keeps the normal equations definite where units are dead or inputs collinear."""
 
 
-@njit(cache=True)
+@njit
 def _linearise(x, y, root_weights, parameters, jacobian, residual):  # type: ignore[no-untyped-def]
     """Fill the weighted Jacobian ``[n, q]`` and residual ``[n]``."""
     n, p = x.shape

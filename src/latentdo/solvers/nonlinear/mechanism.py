@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.special import softmax
 
+from latentdo.compilation import njit
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.model.mechanisms.base import Array
 from latentdo.model.mechanisms.network import evaluate
@@ -65,7 +65,7 @@ def peaks(values: Array, weights: Array, n_components: int) -> Noise:
     return Noise(*shape)
 
 
-@njit(cache=True)
+@njit
 def _climb(residual, weights, shape, floor, iterations):  # type: ignore[no-untyped-def]
     """EM of a mixture of Gaussians in place; the rows of ``shape [3, c]`` are weights, means and variances."""
     c = shape.shape[1]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit
 from latentdo.solvers.search.orders import best_within
 
 
-@njit(cache=True)
+@njit
 def _best_sinks(best):  # type: ignore[no-untyped-def]
     """For every subset the score of its best DAG, and that DAG's last variable."""
     n_variables, n_sets = best.shape

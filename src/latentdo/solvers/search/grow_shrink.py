@@ -10,9 +10,9 @@ exactly, give the graph to begin with.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit
 from latentdo.graphs import topological_order
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import family_score
@@ -33,7 +33,7 @@ WORTHWHILE = 1e-6
 """Smallest gain in nats for which anything changes: well above the rounding of sums of scores."""
 
 
-@njit(cache=True)
+@njit
 def _score(j, members, data):  # type: ignore[no-untyped-def]
     """Score of ``j`` with the parents in ``members [d]``."""
     moments, counts, fixed, cost, imperfect, floor, max_parents, edge_prior, shares = data
@@ -48,7 +48,7 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
     return prior + family_score(moments, counts, j, parents, own, cost, imperfect, floor, True, chosen)
 
 
-@njit(cache=True)
+@njit
 def _climb_by(adding, members, score, free, j, data):  # type: ignore[no-untyped-def]
     """Add (or remove) the one among ``free [d]`` that gains most, as long as one does; in place, returns the score."""
     while True:
@@ -66,7 +66,7 @@ def _climb_by(adding, members, score, free, j, data):  # type: ignore[no-untyped
         score = best
 
 
-@njit(cache=True)
+@njit
 def _settle(members, score, possible, required, j, data):  # type: ignore[no-untyped-def]
     """Grow and shrink the parents of ``j`` among those possible until neither helps, in place; returns the score."""
     while True:
@@ -77,7 +77,7 @@ def _settle(members, score, possible, required, j, data):  # type: ignore[no-unt
         score = shrunk
 
 
-@njit(cache=True)
+@njit
 def _possible(order, place, allowed):  # type: ignore[no-untyped-def]
     """Allowed parents of the variable at ``place``: those before it."""
     out = np.zeros(order.shape[0], dtype=np.bool_)
@@ -86,7 +86,7 @@ def _possible(order, place, allowed):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@njit
 def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
     """Neighbours at ``place`` and ``place + 1`` change places; both take the parents that they then prefer.
 
@@ -114,7 +114,7 @@ def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore
     return scores[left] + scores[right] - before
 
 
-@njit(cache=True)
+@njit
 def _walk(order, start, step, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
     """Move one variable place by place; the best order, graph and scores on the way."""
     best_gain, gain = WORTHWHILE, 0.0
@@ -132,7 +132,7 @@ def _walk(order, start, step, graph, scores, allowed, required, data):  # type: 
     return best_gain, best_order, best_graph, best_scores
 
 
-@njit(cache=True)
+@njit
 def _climb(order, graph, allowed, required, data):  # type: ignore[no-untyped-def]
     """Walk every variable both ways until no walk helps; returns the graph, ``graph[j]`` the parents of j."""
     n_variables = order.shape[0]

@@ -18,7 +18,8 @@ best, and polishes by single flips with exact refits.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from latentdo.compilation import njit
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -32,7 +33,7 @@ EMPTY = 1e-9
 """Regimes with fewer (soft) rows than this count as empty."""
 
 
-@njit(cache=True)
+@njit
 def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
     """Residual sum of squares of the last column of ``gram`` on the others, by an in-place Cholesky factor.
 
@@ -54,7 +55,7 @@ def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-@njit(cache=True)
+@njit
 def regression(gram, size, factor, contrast):  # type: ignore[no-untyped-def]
     """Fill ``contrast`` with [-coefficients, 1] of the last column on the others; return the residual sum."""
     residual = cholesky_residual(gram, size, factor)
@@ -71,7 +72,7 @@ def regression(gram, size, factor, contrast):  # type: ignore[no-untyped-def]
     return residual
 
 
-@njit(cache=True)
+@njit
 def gaussian_loglik(residual, count, floor):  # type: ignore[no-untyped-def]
     """Maximised Gaussian log-likelihood of ``count`` rows with this residual sum of squares."""
     if count <= 0.0:
@@ -80,7 +81,7 @@ def gaussian_loglik(residual, count, floor):  # type: ignore[no-untyped-def]
     return -0.5 * (count * (LOG_2PI + np.log(variance)) + residual / variance)
 
 
-@njit(cache=True)
+@njit
 def _quadratic(gram, size, contrast):  # type: ignore[no-untyped-def]
     total = 0.0
     for a in range(size):
@@ -91,7 +92,7 @@ def _quadratic(gram, size, contrast):  # type: ignore[no-untyped-def]
     return max(total, 0.0)
 
 
-@njit(cache=True)
+@njit
 def _pool(grams, shares, size, pooled):  # type: ignore[no-untyped-def]
     for a in range(size):
         for b in range(size):
@@ -103,7 +104,7 @@ def _pool(grams, shares, size, pooled):  # type: ignore[no-untyped-def]
                     pooled[a, b] += grams[k, a, b]
 
 
-@njit(cache=True)
+@njit
 def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):  # type: ignore[no-untyped-def]
     """Log-likelihood less cost of every regime's own, intervened mechanism; imperfect ones may ignore parents."""
     for k in range(grams.shape[0]):
@@ -121,7 +122,7 @@ def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):
         own[k] = best - target_cost[k]
 
 
-@njit(cache=True)
+@njit
 def _reference_score(pooled, size, count, floor, factor):  # type: ignore[no-untyped-def]
     """Penalised log-likelihood of the shared mechanism; too few rows to fit it means minus infinity."""
     if count < 2.0 * size:
@@ -129,7 +130,7 @@ def _reference_score(pooled, size, count, floor, factor):  # type: ignore[no-unt
     return gaussian_loglik(cholesky_residual(pooled, size, factor), count, floor) - 0.5 * size * np.log(count)
 
 
-@njit(cache=True)
+@njit
 def _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
     """Let regimes join or leave the reference mechanism until nothing changes; leaves ``pooled`` up to date."""
     n_regimes = grams.shape[0]
@@ -155,7 +156,7 @@ def _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, cont
     _pool(grams, shares, size, pooled)
 
 
-@njit(cache=True)
+@njit
 def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best):  # type: ignore[no-untyped-def]
     """Flip single regimes, with exact refits, while that raises the score ``best``; returns the new score."""
     n_regimes = grams.shape[0]
@@ -187,7 +188,7 @@ def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best
     return best
 
 
-@njit(cache=True)
+@njit
 def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shares):  # type: ignore[no-untyped-def]
     """Best set of regimes that share the reference mechanism: filled into ``best_shares``; returns its score.
 
@@ -223,7 +224,7 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
     return _polish(grams, size, counts, fixed, own, floor, best_shares, pooled, factor, best)
 
 
-@njit(cache=True)
+@njit
 def family_index(variable, parents):  # type: ignore[no-untyped-def]
     """Where the intercept, the parents and, last, the variable stand in a moment matrix."""
     index = np.zeros(parents.shape[0] + 2, dtype=np.int64)
@@ -232,7 +233,7 @@ def family_index(variable, parents):  # type: ignore[no-untyped-def]
     return index
 
 
-@njit(cache=True)
+@njit
 def family_score(  # type: ignore[no-untyped-def]
     moments, counts, variable, parents, fixed, target_cost, imperfect, floor, exhaustive, shares
 ):
@@ -250,7 +251,7 @@ def family_score(  # type: ignore[no-untyped-def]
     return choose_targets(grams, size, counts, fixed, own, floor, exhaustive, shares)
 
 
-@njit(cache=True)
+@njit
 def family_table(  # type: ignore[no-untyped-def]
     moments,
     counts,
@@ -297,7 +298,7 @@ def family_table(  # type: ignore[no-untyped-def]
     return table
 
 
-@njit(cache=True)
+@njit
 def greedy_parents(  # type: ignore[no-untyped-def]
     moments, counts, variable, allowed, first, limit, fixed, target_cost, imperfect, floor, exhaustive, shares
 ):

@@ -11,12 +11,12 @@ at all, and its likelihood scores the parents *P* while interventions are still 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from latentdo.compilation import njit
 from latentdo.solvers.search.local_scores import LOG_2PI, regression
 
 
-@njit(cache=True)
+@njit
 def two_mechanisms(  # type: ignore[no-untyped-def]
     rows, n_first, n_second, base, weights, second, iterations, tolerance, floor
 ):
@@ -92,7 +92,7 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     return loglik
 
 
-@njit(cache=True)
+@njit
 def minority_table(  # type: ignore[no-untyped-def]
     z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations, floor
 ):

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from latentdo.compilation import njit
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.local_scores import LOG_2PI, regression
@@ -116,7 +116,7 @@ def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
     return -float(best.fun) * len(values)
 
 
-@njit(cache=True)
+@njit
 def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
     """Log-likelihood of a regression whose noise is a Gaussian mixture, by EM with reweighted least squares.
 

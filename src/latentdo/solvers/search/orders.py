@@ -9,8 +9,9 @@ and the climb repeated.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from latentdo.compilation import njit
 
 MAX_SWEEPS = 200
 """Sweeps over all variables in one climb; a few are enough unless rounding plays tricks."""
@@ -22,7 +23,7 @@ IMPOSSIBLE = 1e6
 """How far below every possible family an impossible one counts."""
 
 
-@njit(cache=True)
+@njit
 def best_within(tables):  # type: ignore[no-untyped-def]
     """For every candidate mask, the best parent set within it: scores and sets, ``[d, 2^c]`` each."""
     n_variables, n_sets = tables.shape
@@ -41,7 +42,7 @@ def best_within(tables):  # type: ignore[no-untyped-def]
     return best, choice
 
 
-@njit(cache=True)
+@njit
 def _masks(order, place_of):  # type: ignore[no-untyped-def]
     """Candidate mask of every variable: which of its candidates come before it."""
     n_variables = order.shape[0]
@@ -54,7 +55,7 @@ def _masks(order, place_of):  # type: ignore[no-untyped-def]
     return masks
 
 
-@njit(cache=True)
+@njit
 def _swap_gain(best, masks, place_of, core, left, right):  # type: ignore[no-untyped-def]
     """Change of score when neighbours ``left, right`` of the order become ``right, left``."""
     gain = core[right, left] - core[left, right]
@@ -67,7 +68,7 @@ def _swap_gain(best, masks, place_of, core, left, right):  # type: ignore[no-unt
     return gain
 
 
-@njit(cache=True)
+@njit
 def _swap(order, masks, place_of, position):  # type: ignore[no-untyped-def]
     left, right = order[position], order[position + 1]
     if place_of[left, right] >= 0:
@@ -77,7 +78,7 @@ def _swap(order, masks, place_of, position):  # type: ignore[no-untyped-def]
     order[position], order[position + 1] = right, left
 
 
-@njit(cache=True)
+@njit
 def _climb(order, masks, best, place_of, core):  # type: ignore[no-untyped-def]
     """Insert single variables at their best place until no insertion helps; ``order`` and ``masks`` in place."""
     n_variables = order.shape[0]
@@ -106,7 +107,7 @@ def _climb(order, masks, best, place_of, core):  # type: ignore[no-untyped-def]
             return
 
 
-@njit(cache=True)
+@njit
 def _score(order, masks, best, core):  # type: ignore[no-untyped-def]
     total = 0.0
     for a in range(order.shape[0]):
@@ -116,7 +117,7 @@ def _score(order, masks, best, core):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True)
+@njit
 def search_orders(best, place_of, core, order, n_shakes, rng):  # type: ignore[no-untyped-def]
     """Iterated climbing from ``order``; returns the best order found and its score.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from latentdo.compilation import njit
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
@@ -146,7 +146,7 @@ def choose_all_targets(
     return targets, scores
 
 
-@njit(cache=True)
+@njit
 def _fit_mechanism(moments, regimes, parents, variable):  # type: ignore[no-untyped-def]
     """Regression of ``variable`` on ``parents`` in some regimes together: coefficients, and the sum of squares left.
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit
 from latentdo.graphs import reachability, topological_order
 from latentdo.solvers.search.families import FamilyTables
 
@@ -85,7 +85,7 @@ def _mean_reachability(dags: NDArray[np.int8]) -> NDArray[np.float64]:
     return total / len(dags)
 
 
-@njit(cache=True)
+@njit
 def _log_add(a, b):  # type: ignore[no-untyped-def]
     if a == -np.inf:
         return b
@@ -95,7 +95,7 @@ def _log_add(a, b):  # type: ignore[no-untyped-def]
     return high + np.log1p(np.exp(low - high))
 
 
-@njit(cache=True)
+@njit
 def _log_sub(a, b):  # type: ignore[no-untyped-def]
     """Log of ``exp(a) - exp(b)``, ``a >= b``."""
     if b == -np.inf:
@@ -105,7 +105,7 @@ def _log_sub(a, b):  # type: ignore[no-untyped-def]
     return a + np.log1p(-np.exp(b - a))
 
 
-@njit(cache=True)
+@njit
 def _subset_sums(scores):  # type: ignore[no-untyped-def]
     """Log of the sum of ``exp(scores[j, P])`` over all ``P`` within every set."""
     sums = scores.copy()
@@ -118,7 +118,7 @@ def _subset_sums(scores):  # type: ignore[no-untyped-def]
     return sums
 
 
-@njit(cache=True)
+@njit
 def _layer_terms(sums, placed, layer, terms):  # type: ignore[no-untyped-def]
     """Log weight of each unplaced variable: parents among ``placed``, at least one of them in ``layer``."""
     for j in range(sums.shape[0]):
@@ -130,7 +130,7 @@ def _layer_terms(sums, placed, layer, terms):  # type: ignore[no-untyped-def]
             terms[j] = _log_sub(sums[j, placed], sums[j, placed & ~layer])
 
 
-@njit(cache=True)
+@njit
 def _rest_sums(terms, rest, products):  # type: ignore[no-untyped-def]
     """Sum of ``terms`` over every subset of ``rest``, indexed by the subset."""
     products[0] = 0.0
@@ -145,7 +145,7 @@ def _rest_sums(terms, rest, products):  # type: ignore[no-untyped-def]
         products[subset] = products[subset & ~low] + terms[j]
 
 
-@njit(cache=True)
+@njit
 def _backward(sums):  # type: ignore[no-untyped-def]
     """``value[placed, layer]``: log weight of all ways to place the rest, given the last layer."""
     n_variables, n_sets = sums.shape
@@ -180,7 +180,7 @@ def _backward(sums):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True)
+@njit
 def _edge_marginals(scores, sums, value):  # type: ignore[no-untyped-def]
     """Exact probability of every edge: a forward pass over the same layers."""
     n_variables, n_sets = sums.shape
@@ -229,7 +229,7 @@ def _edge_marginals(scores, sums, value):  # type: ignore[no-untyped-def]
     return edges
 
 
-@njit(cache=True)
+@njit
 def _pick(weights, count, rng):  # type: ignore[no-untyped-def]
     """Index drawn with probability proportional to ``exp(weights[:count])``."""
     high = -np.inf
@@ -246,7 +246,7 @@ def _pick(weights, count, rng):  # type: ignore[no-untyped-def]
     return count - 1
 
 
-@njit(cache=True)
+@njit
 def _sample_layers(scores, sums, value, n_samples, rng):  # type: ignore[no-untyped-def]
     """Independent DAGs from the exact posterior."""
     n_variables, n_sets = sums.shape
@@ -299,7 +299,7 @@ def _exact(
     )
 
 
-@njit(cache=True)
+@njit
 def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):  # type: ignore[no-untyped-def]
     """Metropolis over orders, one DAG a kept order."""
     n_variables, n_sets = scores.shape
@@ -349,7 +349,7 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
     return dags
 
 
-@njit(cache=True)
+@njit
 def _preceding(candidates, position, j):  # type: ignore[no-untyped-def]
     mask = 0
     for a in range(candidates.shape[1]):
@@ -359,7 +359,7 @@ def _preceding(candidates, position, j):  # type: ignore[no-untyped-def]
     return mask
 
 
-@njit(cache=True)
+@njit
 def _order_score(sums, candidates, core, order, position, low, high):  # type: ignore[no-untyped-def]
     total = 0.0
     for a in range(low, high + 1):
@@ -371,7 +371,7 @@ def _order_score(sums, candidates, core, order, position, low, high):  # type: i
     return total
 
 
-@njit(cache=True)
+@njit
 def _move(order, position, source, target):  # type: ignore[no-untyped-def]
     moved = order[source]
     step = 1 if target > source else -1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
@@ -13,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.model.assignment import assign
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.families import FamilyTables, correlated_candidates
 from latentdo.solvers.search.minority import minority_table, two_mechanisms
@@ -54,16 +53,14 @@ def gaussian_mixture(problem: Problem, n_components: int, seed: int) -> NDArray[
     """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows."""
     n, d = problem.z.shape
     kind = "full" if n / n_components > 5 * (d + 1) else "diag"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a start need not have converged
+    with ignoring_in_sklearn(ConvergenceWarning):  # a start need not have converged
         mixture = GaussianMixture(n_components, covariance_type=kind, random_state=seed, reg_covar=1e-6)
         return np.asarray(mixture.fit(problem.z).predict_proba(problem.z))
 
 
 def k_means(problem: Problem, n_components: int, seed: int) -> NDArray[np.float64]:
     """Hard clusters by distance alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+    with ignoring_in_sklearn(ConvergenceWarning):  # fewer distinct rows than clusters
         labels = KMeans(n_components, n_init=1, random_state=seed).fit_predict(problem.z)
     return np.asarray(np.eye(n_components)[labels])
 

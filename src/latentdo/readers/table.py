@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
-import csv
-import gzip
-import importlib
-import lzma
 import re
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import pandas as pd
@@ -20,44 +15,29 @@ from numpy.typing import NDArray
 from latentdo.data.table import (
     Missing,
     check_finite,
+    check_labels,
     check_names,
     check_varying,
-    listed,
     table_to_array,
     warn_about_labels,
     warn_about_shape,
 )
+from latentdo.messages import listed
+from latentdo.readers.arrow import ARROW, read_arrow
+from latentdo.readers.cells import read_h5ad
+from latentdo.readers.files import PACKED, check_file
+from latentdo.readers.numbers import explain_number
+from latentdo.readers.text import read_csv
 
-__all__ = ["EXACT_FLOATS", "read_table"]
+__all__ = ["SEPARATORS", "kind_of", "read_table"]
 
-# pandas >= 3.1 reads every digit by itself and has deprecated the argument; before, the default was off by one bit
-_PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
-EXACT_FLOATS: Final[dict[str, Any]] = {"float_precision": "round_trip"} if _PANDAS < (3, 1) else {}
-"""Arguments of :func:`pandas.read_csv` that make it read numbers exactly as written."""
+SEPARATORS: Final = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
+"""What separates fields, by the ending of a text file's name."""
 
-_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-_OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_ARROW = (".parquet", ".pq", ".feather")
 _SUPPORTED = "csv, tsv, tab, txt (also .gz, .bz2, .xz), parquet, feather, h5ad"
 
-# Text that stands for a missing number; in the column of labels fewer do, since "None" may well be a label.
-_MISSING_NUMBER = [
-    "",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "NaN",
-    "nan",
-    "-NaN",
-    "-nan",
-    "<NA>",
-    "NULL",
-    "null",
-    "None",
-]
-_MISSING_LABEL = ["", "NA", "NaN", "nan", "<NA>"]
-
+# In a column of labels fewer words stand for a missing one, since "None" may well be a label.
+_MISSING_LABEL = ("", "NA", "NaN", "nan", "<NA>")
 
 _LABEL_REMEDY = "pass regime_column={name}"
 
@@ -175,109 +155,53 @@ def read_table(
     for name, value in (("columns", columns), ("drop", drop)):
         if isinstance(value, str):
             raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
-    suffix, opener = _kind(path)
-    if layer is not None and suffix != ".h5ad":
+    kind = kind_of(path)
+    if layer is not None and kind != ".h5ad":
         raise ValueError(f"layer={layer!r} is for .h5ad files; {path.name} has no layers.")
-    if suffix == ".h5ad":
-        frame, labels = _read_h5ad(path, regime_column, layer, columns, drop)
+    choose = partial(_chosen, path, columns=columns, drop=drop)
+    if kind == ".h5ad":
+        frame, labels = read_h5ad(path, regime_column, layer, choose)
     else:
-        if suffix in _ARROW:
-            frame = _read_arrow(path, suffix)
+        if kind in ARROW:
+            frame = read_arrow(path)
         else:
-            frame = _read_text(
-                path, opener, separator or _SEPARATORS[suffix], decimal, encoding, header, regime_column
+            given = separator or SEPARATORS[kind]
+            frame = read_csv(
+                path,
+                separator=given,
+                decimal=decimal,
+                encoding=encoding,
+                header=partial(_header_names, separator=given) if header else None,
+                missing=None if regime_column is None else {regime_column: _MISSING_LABEL},
             )
         labels = _take_labels(path, frame, regime_column)
-        frame = frame[_chosen(path, list(frame.columns), regime_column, columns, drop)]
-    X, kept = _numeric(path, frame, missing, decimal, has_labels=labels is not None)
+        frame = frame[choose(list(frame.columns), regime_column)]
+        if kind in SEPARATORS:
+            _check_written(path, frame, decimal)
+    X, kept = _numeric(path, frame, missing, has_labels=labels is not None)
     if labels is None:
         return X
     return X, labels.iloc[kept].rename(regime_column)
 
 
-def _kind(path: Path) -> tuple[str, Callable[..., IO[Any]]]:
-    """Format by the ending of the name, and how to open the file."""
+def kind_of(path: Path) -> str:
+    """Format by the ending of the name, without that of a compressed file; refuses what cannot be read."""
+    check_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    opener: Callable[..., IO[Any]] = open
-    if suffixes and suffixes[-1] in _OPENERS:
-        opener = _OPENERS[suffixes.pop()]
-    suffix = suffixes[-1] if suffixes else ""
-    text = suffix in _SEPARATORS
-    if not text and (opener is not open or suffix not in (*_ARROW, ".h5ad")):
+    packed = bool(suffixes) and suffixes[-1] in PACKED
+    suffix = (suffixes[:-1] if packed else suffixes)[-1:]
+    kind = suffix[0] if suffix else ""
+    if kind not in SEPARATORS and (packed or kind not in (*ARROW, ".h5ad")):
         raise ValueError(
-            f"Cannot tell the format of {path.name!r} by its ending {suffix!r}; supported are {_SUPPORTED}. "
+            f"Cannot tell the format of {path.name!r} by its ending {kind!r}; supported are {_SUPPORTED}. "
             "Export the table as CSV, or load it yourself and pass the DataFrame."
         )
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {str(path)!r}; check the name and the current folder.")
-    if not path.is_file():
-        raise ValueError(f"{str(path)!r} is a folder, not a file.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path.name} is empty.")
-    return suffix, opener
+    return kind
 
 
-def _read_text(
-    path: Path,
-    opener: Callable[..., IO[Any]],
-    separator: str,
-    decimal: str,
-    encoding: str,
-    header: bool,
-    regime_column: str | None,
-) -> pd.DataFrame:
-    """Read CSV and the like, after a first pass that finds what pandas would paper over."""
-    encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-    try:
-        with opener(path, "rt", encoding=encoding, newline="") as stream:
-            names = _scan(path, stream, separator, header)
-        markers = {name: _MISSING_LABEL if name == regime_column else _MISSING_NUMBER for name in names}
-        with opener(path, "rt", encoding=encoding, newline="") as stream:
-            frame: pd.DataFrame = pd.read_csv(
-                stream,
-                sep=separator,
-                decimal=decimal,
-                header=0 if header else None,
-                names=names,
-                index_col=False,
-                na_values=markers,
-                keep_default_na=False,
-                low_memory=False,
-                **EXACT_FLOATS,
-            )
-            return frame
-    except UnicodeError as error:
-        raise ValueError(
-            f"{path.name} is not {encoding} text ({error}); pass its encoding, for example "
-            'encoding="latin-1".'
-        ) from error
-    except (pd.errors.ParserError, csv.Error, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}.") from error
-
-
-def _scan(path: Path, stream: IO[str], separator: str, header: bool) -> list[str]:
-    """Names from the first row; refuse repeated names, rows of unequal length, and tables without rows."""
-    if len(separator) != 1:
-        raise ValueError(f"separator={separator!r} must be a single character.")
-    reader = csv.reader(stream, delimiter=separator)
-    first = next((row for row in reader if row), None)
-    if first is None:
-        raise ValueError(f"{path.name} is empty.")
-    names = _header_names(path, first, separator) if header else [f"X{j + 1}" for j in range(len(first))]
-    n_rows = 0 if header else 1
-    for row in reader:
-        if row and len(row) != len(first):
-            raise ValueError(
-                f"{path.name}, line {reader.line_num}: {len(row)} fields, but the first row has "
-                f"{len(first)}. Correct the line, or pass the right separator= (now {separator!r})."
-            )
-        n_rows += bool(row)
-    if n_rows == 0:
-        raise ValueError(f"{path.name} has names but no rows below them.")
-    return names
-
-
-def _header_names(path: Path, first: list[str], separator: str) -> list[str]:
+def _header_names(path: Path, first: list[str], *, separator: str) -> list[str]:
     """Check the names in the first row; columns without a name are called as pandas does."""
     if len(first) == 1:
         other = next((mark for mark in ";\t,|" if mark != separator and mark in first[0]), None)
@@ -302,72 +226,13 @@ def _header_names(path: Path, first: list[str], separator: str) -> list[str]:
     return names
 
 
-def _read_arrow(path: Path, suffix: str) -> pd.DataFrame:
-    _need("pyarrow", "io", f"{suffix} files")
-    try:
-        return pd.read_feather(path) if suffix == ".feather" else pd.read_parquet(path)
-    except Exception as error:  # whatever pyarrow and pandas raise for a damaged file, KeyError included
-        raise ValueError(
-            f"{path.name} cannot be read as {suffix[1:]} ({type(error).__name__}: {error})."
-        ) from error
-
-
-def _read_h5ad(
-    path: Path,
-    regime_column: str | None,
-    layer: str | None,
-    columns: Sequence[str] | None,
-    drop: Sequence[str] | None,
-) -> tuple[pd.DataFrame, pd.Series[Any] | None]:
-    """Read cells x genes; the chosen genes only are made dense."""
-    anndata = _need("anndata", "bio", ".h5ad files")
-    try:
-        cells = anndata.read_h5ad(path)
-    except Exception as error:  # whatever h5py and anndata raise for a damaged file
-        raise ValueError(f"{path.name} cannot be read as h5ad: {error}") from error
-    if layer is not None and layer not in cells.layers:
-        raise ValueError(
-            f"{path.name} has no layer {layer!r}; its layers are {listed(cells.layers) or 'none'}."
-        )
-    matrix = cells.X if layer is None else cells.layers[layer]
-    if matrix is None:
-        raise ValueError(f"{path.name} has no X; name one of its layers: {listed(cells.layers) or 'none'}.")
-    labels = None
-    if regime_column is not None:
-        if regime_column not in cells.obs:
-            raise ValueError(
-                f"{path.name} has no obs column {regime_column!r}; they are {listed(cells.obs) or 'none'}."
-            )
-        labels = cells.obs[regime_column].astype(object)
-    genes = [str(name) for name in cells.var_names]
-    check_names(genes, path.name)
-    chosen = _chosen(path, genes, None, columns, drop)
-    position = {name: j for j, name in enumerate(genes)}
-    part = matrix[:, [position[name] for name in chosen]]
-    dense = part.toarray() if hasattr(part, "toarray") else np.asarray(part)
-    if not cells.obs_names.is_unique:
-        raise ValueError(
-            f"{path.name} has duplicate obs names; make them unique with obs_names_make_unique()."
-        )
-    return pd.DataFrame(dense, index=cells.obs_names, columns=chosen), labels
-
-
-def _need(package: str, extra: str, purpose: str) -> Any:
-    """Import an optional package, or name the extra that brings it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f'Reading {purpose} needs {package}; install it with: pip install "latentdo[{extra}]"'
-        ) from error
-
-
 def _take_labels(path: Path, frame: pd.DataFrame, regime_column: str | None) -> pd.Series[Any] | None:
     frame.columns = pd.Index([str(name) for name in frame.columns])
     check_names(list(frame.columns), path.name)
     if regime_column is None:
         return None
     if regime_column in frame.columns:
+        check_labels(frame[regime_column], regime_column, path.name)
         return frame[regime_column]
     if regime_column in frame.index.names:
         return pd.Series(frame.index.get_level_values(regime_column), index=frame.index)
@@ -377,7 +242,8 @@ def _take_labels(path: Path, frame: pd.DataFrame, regime_column: str | None) -> 
 def _chosen(
     path: Path,
     names: list[str],
-    regime_column: str | None,
+    regime_column: str | None = None,
+    *,
     columns: Sequence[str] | None,
     drop: Sequence[str] | None,
 ) -> list[str]:
@@ -402,8 +268,16 @@ def _chosen(
     return out
 
 
+def _check_written(path: Path, frame: pd.DataFrame, decimal: str) -> None:
+    """Say which cell keeps a column of a text file from being numbers, if it looks like one."""
+    for name in frame.columns:
+        wrong = explain_number(frame[name], decimal) if frame[name].dtype == object else None
+        if wrong is not None:
+            raise ValueError(f"{path.name}: Non-numeric columns: {name!r} ({wrong}).")
+
+
 def _numeric(
-    path: Path, frame: pd.DataFrame, missing: Missing, decimal: str, *, has_labels: bool
+    path: Path, frame: pd.DataFrame, missing: Missing, *, has_labels: bool
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
     """Refuse what is not a finite, varying number, with the remedies of :func:`read_table`."""
     try:
@@ -421,9 +295,7 @@ def _numeric(
         check_finite(values, names)
         check_varying(values, names, remedy="pass drop=[...] to leave these columns out")
     except ValueError as error:
-        comma = decimal == "." and re.search(r" is '-?\d+,\d+'", str(error))
-        hint = ' If the comma is the decimal sign, pass decimal=",".' if comma else ""
-        raise ValueError(f"{path.name}: {error}{hint}") from error
+        raise ValueError(f"{path.name}: {error}") from error
     if not has_labels:
         warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=3)
     warn_about_shape(len(values), values.std(axis=0), names, stacklevel=3)

@@ -1,0 +1,71 @@
+"""Numbers in text that pandas leaves as text: read where they are numbers after all, explained where they are not."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Final
+
+import pandas as pd
+
+from latentdo.messages import shown
+
+__all__ = ["explain_number", "long_integers"]
+
+_LARGEST: Final = "1.8e308"
+_NUMBER: Final = r"\s*[+-]?(\d+({0}\d*)?|{0}\d+)([eE][+-]?\d+)?\s*"
+_INFINITY: Final = re.compile(r"\s*[+-]?(inf|infinity)\s*", re.IGNORECASE)
+_MARKS: Final = re.compile(r"(?<=\d)[.,_' ](?=\d)")
+
+
+def long_integers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """The same column, as numbers if only an integer beyond 64 bits has kept pandas from reading it."""
+    if not all(_is_missing(cell) or _is_plain(cell, decimal) for cell in column):
+        return column
+    values = [math.nan if _is_missing(cell) else _as_float(cell, decimal) for cell in column]
+    if any(math.isinf(v) and not _INFINITY.fullmatch(cell) for v, cell in zip(values, column, strict=True)):
+        return column  # explain_number says why
+    return pd.Series(values, index=column.index, name=column.name)
+
+
+def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
+    """Why a column of a text file that looks like numbers is none: its first odd cell, and the remedy.
+
+    None if that cell does not look like a number at all.
+    """
+    for row, cell in enumerate(column):
+        if not isinstance(cell, str):
+            continue
+        where = f"row {row} (counted from 0) of {column.name!r} is {shown(cell)}"
+        if _is_plain(cell, decimal):
+            if _INFINITY.fullmatch(cell) or math.isfinite(_as_float(cell, decimal)):
+                continue
+            return (
+                f"{where}, beyond the largest number there is ({_LARGEST}): correct it, or use another unit"
+            )
+        other = "," if decimal == "." else "."
+        if _is_plain(cell, other):
+            return f'{where}: if {other!r} is the decimal sign, pass decimal="{other}"'
+        if _is_plain(_MARKS.sub("", cell), decimal):
+            return f"{where}: write numbers without marks between their digits, and with {decimal!r} as decimal sign"
+        try:
+            float(cell)  # takes digits of other scripts too
+        except ValueError:
+            return None
+        return f"{where}: write it with the digits 0 to 9"
+    return None
+
+
+def _is_missing(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
+
+
+def _is_plain(cell: Any, decimal: str) -> bool:
+    if not isinstance(cell, str):
+        return False
+    written = re.fullmatch(_NUMBER.format(re.escape(decimal)), cell, re.ASCII)
+    return bool(written or _INFINITY.fullmatch(cell))
+
+
+def _as_float(cell: str, decimal: str) -> float:
+    return float(cell.replace(decimal, "."))

@@ -17,7 +17,7 @@ def measure(density: str, n_variables: int, n_rows: int, batch: int) -> None:
     """Train a few steps and print the growth of the peak, in megabytes."""
     import torch
 
-    from latentdo.model.mixture import Architecture, LatentMixture, Priors
+    from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     torch.manual_seed(0)

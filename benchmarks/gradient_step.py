@@ -12,8 +12,8 @@ import time
 
 import torch
 
-from latentdo.model.mixture import Architecture, LatentMixture, Priors
-from latentdo.model.moments import Moments
+from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variational.moments import Moments
 
 PUBLISHED = {
     ("linear", True): 1.5,

@@ -202,13 +202,13 @@ def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, capsy
     ],
 )  # fmt: skip
 def test_messages_speak_of_flags(message, words):
-    from latentdo.cli.wording import in_flags
+    from latentdo.cli.messages import in_flags
 
     assert in_flags(message) == words
 
 
 def test_every_flag_that_messages_name_exists(capsys):
-    from latentdo.cli.wording import _FLAGS
+    from latentdo.cli.messages import _FLAGS
 
     text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate", "tune", "bootstrap"))
     assert [flag for flag in (*_FLAGS.values(), "--no-header") if flag not in text] == []

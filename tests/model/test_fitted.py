@@ -15,7 +15,7 @@ from latentdo.model import FittedModel, Topology
 from latentdo.model.fitted import own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
-from latentdo.model.mixture import Architecture, LatentMixture
+from latentdo.model.variational.mixture import Architecture, LatentMixture
 from latentdo.persistence import load_result, save_result
 
 ADJACENCY = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=np.int8)  # a -> b -> c, a -> c

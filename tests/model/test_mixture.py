@@ -6,10 +6,15 @@ import math
 import pytest
 import torch
 
-from latentdo.model.assignments import UNKNOWN, AmortisedAssignments, exact_row_bounds, responsibilities
-from latentdo.model.graph import GraphSample
-from latentdo.model.mixture import Architecture, LatentMixture, Priors
-from latentdo.model.moments import Moments
+from latentdo.model.variational.assignments import (
+    UNKNOWN,
+    AmortisedAssignments,
+    exact_row_bounds,
+    responsibilities,
+)
+from latentdo.model.variational.graph import GraphSample
+from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variational.moments import Moments
 
 
 @pytest.fixture(autouse=True)

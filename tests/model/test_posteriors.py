@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.distributions import Bernoulli, Beta, Normal, kl_divergence
 
-from latentdo.model.embeddings import EmbeddingPosterior
-from latentdo.model.graph import GraphPosterior, GraphSample
-from latentdo.model.sticks import StickPosterior
-from latentdo.model.targets import TargetPosterior
+from latentdo.model.variational.embeddings import EmbeddingPosterior
+from latentdo.model.variational.graph import GraphPosterior, GraphSample
+from latentdo.model.variational.sticks import StickPosterior
+from latentdo.model.variational.targets import TargetPosterior
 
 
 @pytest.fixture(autouse=True)

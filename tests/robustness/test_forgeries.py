@@ -172,7 +172,7 @@ def test_impossible_numbers_are_refused_by_array(folder, tmp_path, name, change)
 def test_absurd_architectures_are_refused_before_they_fill_the_memory(tmp_path):
     from latentdo.model.neural_mixture import NeuralMixture
 
-    from latentdo.model.mixture import Architecture
+    from latentdo.model.variational.mixture import Architecture
 
     shape = Architecture("nonlinear", True, 2, 2, embedding_size=3, width=4, n_blocks=1)
     state = {name: value.numpy() for name, value in shape.build_density().state_dict().items()}

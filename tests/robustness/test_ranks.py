@@ -20,7 +20,7 @@ import torch
 from latentdo import LatentInterventionDAG, simulate
 from latentdo.data import Dataset
 from latentdo.ranks import Ranks
-from latentdo.solvers.search.partitions import solve_in_parts
+from latentdo.solvers.search.out_of_core import solve_in_parts
 from latentdo.solvers.search.solve import SearchConfiguration, solve
 from latentdo.streaming import open_stream
 

@@ -11,7 +11,7 @@ from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.cli import main
 from latentdo.data import Dataset
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.partitions import one_pass
+from latentdo.solvers.search.out_of_core import one_pass
 from latentdo.streaming import open_stream
 
 

@@ -21,12 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from latentdo import simulate
 from latentdo.cli import main as command_line
 from latentdo.data import Dataset
-from latentdo.model.variants import Supervision
+from latentdo.model.variational.supervision import Supervision
 from latentdo.ranks import Ranks, joined_ranks
 from latentdo.solvers.gradient import GradientConfiguration, solve
 from latentdo.solvers.gradient.build import build, build_problem
 from latentdo.solvers.gradient.loop import Trainer
-from latentdo.solvers.search import partitions
+from latentdo.solvers.search import out_of_core
 
 STEPS = 20
 
@@ -88,7 +88,7 @@ def whole_fit(folder: Path, ranks: Ranks, *, die: bool) -> None:
 def search(folder: Path, *, die: bool) -> int:
     """Stream on the command line; the second rank dies at its first pass over all rows."""
     if die and Ranks.started().rank == 1:
-        partitions.one_pass = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        out_of_core.one_pass = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     options = ["--drop", "condition", "--density", "linear", "--max-regimes", "4", "--n-init", "1"]
     return command_line(
         ["fit", str(folder / "rows.parquet"), "--stream", "--out", str(folder / "out"), *options]

@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 
 from latentdo import read_knowledge
+from latentdo.app.messages import plain_text
 from latentdo.app.tables import Table, on_disk
-from latentdo.app.words import plain_text
 from latentdo.graphs.constraints import Constraints
 
 __all__ = ["Options", "choose_options"]

@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from latentdo.app.job import Job
+from latentdo.app.messages import plain_text
 from latentdo.app.options import choose_options
 from latentdo.app.tables import choose_table
-from latentdo.app.words import plain_text
 
 _ABOUT = {
     "report.html": "everything in one page that loads nothing from the network",

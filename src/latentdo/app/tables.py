@@ -14,7 +14,7 @@ import pandas as pd
 import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
-from latentdo.app.words import plain_text
+from latentdo.app.messages import plain_text
 from latentdo.notices import collecting
 from latentdo.readers import read_arrow, read_csv
 from latentdo.readers.arrow import ARROW

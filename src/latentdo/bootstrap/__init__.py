@@ -16,6 +16,6 @@ from latentdo.bootstrap.consensus import consensus_dag
 from latentdo.bootstrap.matching import match_regimes
 from latentdo.bootstrap.meta import BootstrapDAG
 from latentdo.bootstrap.resample import Resample
-from latentdo.solvers.select import Progress
+from latentdo.solvers.dispatch import Progress
 
 __all__ = ["BootstrapDAG", "Progress", "Resample", "consensus_dag", "match_regimes"]

@@ -25,7 +25,7 @@ from latentdo.estimator.meta import check_count, plain, read_rows
 from latentdo.files import CHECKPOINT_SECONDS, Keeper, check_seconds, check_target
 from latentdo.notices import warn
 from latentdo.result import FitResult
-from latentdo.solvers.select import Progress
+from latentdo.solvers.dispatch import Progress
 
 # arguments that do not decide what is found
 _NOT_THE_RESULT: Final = ("n_jobs", "verbose", "device", "checkpoint", "checkpoint_seconds")

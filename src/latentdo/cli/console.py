@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from latentdo.cli.wording import in_flags
+from latentdo.cli.messages import in_flags
 from latentdo.names import visible
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
     from latentdo.report.content import cautions, edges, regimes
-    from latentdo.report.wording import chance, percent
+    from latentdo.report.messages import chance, percent
 
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
@@ -110,7 +110,7 @@ def print_result(result: FitResult) -> None:
 def print_bootstrap(boot: BootstrapDAG) -> None:
     """Print how often edges, targets and regimes returned."""
     from latentdo.report.content import cautions
-    from latentdo.report.wording import chance, percent
+    from latentdo.report.messages import chance, percent
 
     count = len(boot.resamples_)
     say(
@@ -165,7 +165,7 @@ def print_bootstrap(boot: BootstrapDAG) -> None:
 
 def _direction(edge: Edge) -> str:
     """What speaks against an arrow's direction: no data could tell, or the reverse is likelier over all graphs."""
-    from latentdo.report.wording import chance
+    from latentdo.report.messages import chance
 
     if edge.reverse > edge.probability + 0.01:
         return f"reverse likelier ({chance(edge.reverse)})"
@@ -174,7 +174,7 @@ def _direction(edge: Edge) -> str:
 
 def _targets(effects: Sequence[Effect]) -> str:
     """Targets in a few words; probabilities only where there is doubt."""
-    from latentdo.report.wording import chance
+    from latentdo.report.messages import chance
 
     words = [
         f"{e.name} {e.short}" + (f" ({chance(e.probability)})" if e.probability < 0.99 else "")

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from latentdo.data import Dataset
 from latentdo.files import check_seconds
 from latentdo.messages import shown
-from latentdo.solvers.select import CHOICES, Request
+from latentdo.solvers.dispatch import CHOICES, Request
 
 LARGEST_LOG_ODDS: Final = 1e6
 """Of ``edge_prior`` and ``target_prior``. It outweighs what a million rows say at one nat each; sums of more lose the

@@ -24,13 +24,13 @@ from latentdo.estimator.arguments import (
     plain_arguments,
     seed_of,
 )
-from latentdo.estimator.questions import Questions
-from latentdo.estimator.remarks import at_the_limit, contested, noting, print_step
+from latentdo.estimator.messages import at_the_limit, contested, noting, print_step
+from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.select import Progress, solve, solve_stream
+from latentdo.solvers.dispatch import Progress, solve, solve_stream
 
 Array = NDArray[np.float64]
 

@@ -27,7 +27,7 @@ from latentdo.bootstrap import BootstrapDAG
 from latentdo.diagnosis import Diagnosis
 from latentdo.names import visible
 from latentdo.plots import history_curve
-from latentdo.report import charts, content, drawings, rows, svg, wording
+from latentdo.report import charts, content, drawings, messages, rows, svg
 from latentdo.report.mechanisms import mechanisms
 from latentdo.report.origin import CITATION, installed_versions
 from latentdo.report.support import Support, support_tables
@@ -134,15 +134,15 @@ def render_report(
         violation=charts.violation_chart(times, violation) if len(violation) > 1 else None,
         scatters=scatters,
         ambiguous=result.ambiguous_edges().to_dict("records"),
-        comparison=wording.table(result.comparison),
+        comparison=messages.table(result.comparison),
         choice=content.choice(result),
-        terms=wording.settings(result.evidence_terms),
-        configuration=wording.settings(result.configuration),
+        terms=messages.settings(result.evidence_terms),
+        configuration=messages.settings(result.configuration),
         versions=dict(installed_versions() if versions is None else versions),
         citation=CITATION,
-        chance=wording.chance,
-        percent=wording.percent,
-        number=wording.number,
+        chance=messages.chance,
+        percent=messages.percent,
+        number=messages.number,
         palette=svg.palette_class,
     )
     # names come in everywhere, in drawings too: what hides or reorders text is made visible in the page as a whole

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
 from latentdo.report.mechanisms import Cause
+from latentdo.report.messages import number
 from latentdo.report.svg import palette_class, px, round_ticks, shortened, svg, text_width
-from latentdo.report.wording import number
 from latentdo.result import FitResult
 
 __all__ = ["curve", "evidence_chart", "responsibilities", "scatter", "violation_chart"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
-from latentdo.report.wording import cell, chance, count, listed, number, short
+from latentdo.report.messages import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
-from latentdo.solvers.density import INVENTED
+from latentdo.solvers.auto_density import INVENTED
 
 __all__ = ["Edge", "Effect", "Regime", "cautions", "choice", "edges", "headline", "regimes", "sentences"]
 

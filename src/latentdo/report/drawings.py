@@ -11,8 +11,8 @@ from markupsafe import Markup
 from latentdo.layout import layered_layout
 from latentdo.model.fitted import Array
 from latentdo.report.content import Edge
+from latentdo.report.messages import chance
 from latentdo.report.svg import px, shortened, svg, text_width
-from latentdo.report.wording import chance
 from latentdo.result import FitResult
 
 __all__ = ["graph", "matrix"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from latentdo.model.fitted import Array
 from latentdo.report.content import Effect, Regime
-from latentdo.report.wording import number
+from latentdo.report.messages import number
 from latentdo.result import FitResult
 
 __all__ = ["Cause", "Mechanism", "mechanisms"]

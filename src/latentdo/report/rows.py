@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.names import visible
-from latentdo.report.wording import count, percent
+from latentdo.report.messages import count, percent
 from latentdo.result import FitResult
 
 __all__ = ["assignment", "doubtful_rows", "row_data"]

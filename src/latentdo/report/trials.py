@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from latentdo.report.wording import MINUS, cell
+from latentdo.report.messages import MINUS, cell
 
 __all__ = ["check_trials", "trial_table"]
 

@@ -25,8 +25,8 @@ from latentdo.data.table import (
     warn_about_shape,
 )
 from latentdo.ranks import Ranks
-from latentdo.streaming.look import draw, look_at_all
-from latentdo.streaming.parts import Part, labels_of, parts_of
+from latentdo.streaming.chunks import Part, labels_of, parts_of
+from latentdo.streaming.scan import draw, look_at_all
 from latentdo.transforms import Preprocessor
 
 __all__ = ["Part", "Stream", "labels_of", "open_stream", "parts_of"]

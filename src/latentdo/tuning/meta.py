@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count
-from latentdo.solvers.select import Progress
+from latentdo.solvers.dispatch import Progress
 from latentdo.tuning.choice import choose
 from latentdo.tuning.space import Space, suggest
 from latentdo.tuning.study import give_up, import_optuna, n_done, next_trial, open_study, place_of, quiet

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from latentdo.model.densities import FAMILIES, ClosedFormLinearDensity, FlowDensity, LinearDensity
-from latentdo.model.densities.flow import sigmoidal_layer
-from latentdo.model.graph import GraphPosterior, GraphSample
-from latentdo.model.moments import Moments
+from latentdo.model.variational.densities import FAMILIES, ClosedFormLinearDensity, FlowDensity, LinearDensity
+from latentdo.model.variational.densities.flow import sigmoidal_layer
+from latentdo.model.variational.graph import GraphPosterior, GraphSample
+from latentdo.model.variational.moments import Moments
 
 D, K, H = 3, 4, 5
 

@@ -15,7 +15,7 @@ from scipy.stats import kstest
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, Mechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.mechanisms.registry import _BUILT_IN, mechanism_class
-from latentdo.model.mixture import Architecture, LatentMixture
+from latentdo.model.variational.mixture import Architecture, LatentMixture
 
 MIXED = Noise(np.array([0.5, 0.3, 0.2]), np.array([0.0, 0.4, -0.9]), np.array([0.01, 0.2, 1.0]))
 NONE, TWO = np.array([], dtype=np.int64), np.array([0, 2])  # of four variables

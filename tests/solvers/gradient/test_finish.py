@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from latentdo.model.graph import GraphSample
 from latentdo.model.mechanisms import LinearMechanism
 from latentdo.model.mechanisms.neural import NeuralMechanism
-from latentdo.model.mixture import Architecture, LatentMixture
+from latentdo.model.variational.graph import GraphSample
+from latentdo.model.variational.mixture import Architecture, LatentMixture
 from latentdo.solvers.gradient.edges import without_edge
-from latentdo.solvers.gradient.finish import fit_weights, harden
+from latentdo.solvers.gradient.harden import fit_weights, harden
 
 ADJACENCY = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=np.int8)
 CASES = pytest.mark.parametrize(

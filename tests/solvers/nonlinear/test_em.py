@@ -55,7 +55,7 @@ def test_settling_is_bayes_rule(make_problem, planted, one_hot):
     assert state.loglik == pytest.approx(logsumexp(joint, axis=1).sum())
     np.testing.assert_allclose(state.responsibilities, softmax(joint, axis=1), atol=1e-10)
     assert state.evidence == state.loglik - state.cost
-    assert state.n_components == 4
+    assert state.n_regimes == 4
 
 
 def test_labelled_rows_stay_where_they_are(make_problem, planted, one_hot):
@@ -98,7 +98,7 @@ def test_components_without_rows_are_dropped(make_problem, planted, one_hot):
     crowded[:3, 4], crowded[:3, :4] = 1.0, 0.0
     targets = np.vstack([planted.targets, [1, 1, 0]]).astype(np.int8)
     state = refine(problem, crowded, targets, planted.adjacency, {}, n_components=1)
-    assert state.n_components == 4
+    assert state.n_regimes == 4
     np.testing.assert_array_equal(state.targets, planted.targets)
     np.testing.assert_allclose(state.responsibilities.sum(axis=1), 1.0)
 
@@ -110,7 +110,7 @@ def test_labelled_components_without_rows_are_kept(make_problem, planted):
     start = np.eye(4)[np.where(labels >= 0, labels, 3)]
     targets = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.int8)
     state = refine(problem, start, targets, planted.adjacency, {}, n_components=1, iterations=3)
-    assert state.n_components == 4
+    assert state.n_regimes == 4
     assert np.isfinite(state.evidence)
 
 

@@ -8,8 +8,8 @@ from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import NetworkMechanism, Noise
-from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
 
@@ -30,7 +30,7 @@ def truth(search, planted, one_hot):
 
 def test_a_look_from_the_truth_stays_there(search, truth, planted):
     again = search.again(truth)
-    assert again.n_components == truth.n_components
+    assert again.n_regimes == truth.n_regimes
     assert adjusted_rand_index(planted.regimes, again.responsibilities.argmax(axis=1)) > 0.95
     assert (again.adjacency >= planted.adjacency).all()  # predecessors, before any is dropped
 
@@ -44,7 +44,7 @@ def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth,
 
     monkeypatch.setattr(f"{module}.first_regimes", blind)
     again = search.again(truth)
-    assert again.n_components == truth.n_components
+    assert again.n_regimes == truth.n_regimes
     np.testing.assert_array_equal(again.targets, truth.targets)
 
 
@@ -107,13 +107,13 @@ def wrong_way_round(make_problem):
 
 def test_joined_regimes_are_thought_over(wrong_way_round):
     run, joined, regimes = wrong_way_round
-    assert joined.n_components == 2
+    assert joined.n_regimes == 2
     run.labels = joined.responsibilities.argmax(axis=1)
     after = run.rethink(joined)
-    assert after.n_components == 3
+    assert after.n_regimes == 3
     assert adjusted_rand_index(regimes, after.responsibilities.argmax(axis=1)) > 0.95
     np.testing.assert_array_equal(after.adjacency, [[0, 1], [0, 0]])
-    assert run.families[1].parents == (0,)
+    assert run.parents[1].parents == (0,)
 
 
 def test_regimes_that_the_order_was_found_with_are_not_thought_over(wrong_way_round, monkeypatch):

@@ -7,8 +7,8 @@ import pytest
 
 from latentdo.graphs import is_dag
 from latentdo.solvers.nonlinear.em import refine
-from latentdo.solvers.nonlinear.lattice import rough_graph
 from latentdo.solvers.nonlinear.orientation import MAX_EDGES, doubtful_edges, reverse
+from latentdo.solvers.nonlinear.rough_scores import rough_graph
 from latentdo.solvers.search.local_scores import FREE
 
 

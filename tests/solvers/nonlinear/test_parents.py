@@ -8,7 +8,7 @@ import pytest
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.levenberg import UNITS, fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
-from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
+from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def _reconsider(problem, parents, n_components=1):
     x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, 3]
     network, _ = fit_network(x, y, weights, rng, starts=1)
     mechanism = fit_mechanism(x, y, weights, network, n_components=n_components)
-    family = Family(tuple(parents), mechanism, dict.fromkeys(parents, 1.0))
+    family = ParentSet(tuple(parents), mechanism, dict.fromkeys(parents, 1.0))
     return family, reconsider(problem, 3, family, weights, n_components=n_components, rng=rng)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from latentdo.model.mechanisms.network import evaluate
-from latentdo.solvers.nonlinear.lattice import rough_graph
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
+from latentdo.solvers.nonlinear.rough_scores import rough_graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 
 

@@ -107,7 +107,7 @@ def test_responsibilities_sum_to_one_and_labelled_rows_are_clamped(make_problem,
     np.testing.assert_allclose(state.responsibilities.sum(axis=1), 1.0, atol=1e-12)
     assert state.responsibilities.min() >= 0.0
     known = labels >= 0
-    np.testing.assert_array_equal(state.responsibilities[known], np.eye(state.n_components)[labels[known]])
+    np.testing.assert_array_equal(state.responsibilities[known], np.eye(state.n_regimes)[labels[known]])
 
 
 def test_wrong_labels_are_believed(make_problem, chain):

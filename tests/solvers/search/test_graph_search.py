@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.graphs.constraints import Constraints
 from latentdo.scm import simulate
-from latentdo.solvers.search import families
-from latentdo.solvers.search.em import family_tables, relearn
+from latentdo.solvers.search import parent_sets
+from latentdo.solvers.search.em import relearn, score_tables
 from latentdo.solvers.search.exact import best_dag
-from latentdo.solvers.search.families import FamilyTables, all_candidates, correlated_candidates
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.orders import best_dag_by_order
+from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates, correlated_candidates
 
 
 def _random_table(rng, d, scale=1.0):
@@ -58,7 +58,7 @@ def _uniform_tables(constraints, rng, d):
             ((masks & required) == required) & (sizes <= constraints.max_parents), values, -np.inf
         )
 
-    return FamilyTables.build(candidates, constraints, score)
+    return ScoreTables.build(candidates, constraints, score)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
@@ -125,7 +125,7 @@ def test_order_search_reaches_the_exact_optimum_on_benchmark_data(make_problem, 
         )
         problem = make_problem(data.X, imperfect=intervention == "imperfect")
         moments = Moments.of(problem.design, one_hot(data.regimes, d + 1))
-        tables = family_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
+        tables = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
         _, exact = best_dag(tables.full())
         adjacency, found = best_dag_by_order(tables.scores, tables.candidates, np.arange(d)[::-1].copy())
         assert is_dag(adjacency)
@@ -141,7 +141,7 @@ def test_searches_share_one_interface(monkeypatch):
     tables = _uniform_tables(constraints, rng, 5)
     start = np.zeros((5, 5), dtype=np.int8)
     exact, score = tables.best(start)
-    monkeypatch.setattr(families, "EXACT_LIMIT", 0)
+    monkeypatch.setattr(parent_sets, "EXACT_LIMIT", 0)
     by_order, other = tables.best(start)
     assert other == pytest.approx(score)
     np.testing.assert_array_equal(exact, by_order)
@@ -235,12 +235,12 @@ def test_candidates_are_the_strongest_partners_but_never_lose_a_required_one():
 @pytest.mark.parametrize("seed", [5, 6])
 def test_screening_does_not_lose_the_true_graph(make_problem, one_hot, seed):
     """Beyond the exact limit, with the true regimes: the screen may miss a parent at first, not once it is repeated."""
-    d = families.EXACT_LIMIT + 2
+    d = parent_sets.EXACT_LIMIT + 2
     data = simulate(n_variables=d, edges_per_node=1, n_samples=2000, random_state=seed)
     problem = make_problem(data.X)
     truth = data.adjacency.to_numpy()
     moments = Moments.of(problem.design, one_hot(data.regimes))
-    candidates = family_tables(problem, moments, np.zeros((d, d), dtype=np.int8)).candidates
+    candidates = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8)).candidates
     lost = sum(int(i not in candidates[j]) for i, j in np.argwhere(truth))
     assert lost <= 0.1 * truth.sum()
     state = relearn(problem, one_hot(data.regimes))

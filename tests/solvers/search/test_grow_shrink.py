@@ -9,11 +9,11 @@ import pytest
 from latentdo import LatentInterventionDAG, metrics
 from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.scm import simulate
-from latentdo.solvers.search import families, grow_shrink, posterior
-from latentdo.solvers.search.em import family_tables
+from latentdo.solvers.search import grow_shrink, parent_sets, posterior
+from latentdo.solvers.search.em import score_tables
 from latentdo.solvers.search.exact import best_dag
-from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.posterior import graph_posterior
 
 
@@ -26,7 +26,7 @@ def test_walks_reach_the_exact_optimum_from_anywhere(make_problem, one_hot, inte
         data = simulate(d, (1, 2, 3)[seed % 3], "linear", intervention, 2000, random_state=2100 + seed)
         problem = make_problem(data.X, imperfect=intervention == "imperfect")
         moments = Moments.of(problem.design, one_hot(data.regimes, d + 1))
-        tables = family_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
+        tables = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
         start = random_dag(d, edges_per_node=1, rng=np.random.default_rng(seed)).astype(np.int8)
         found = grow_shrink.improve(problem, moments, start)
         exact = best_dag(tables.full())[1]
@@ -65,11 +65,11 @@ def _with_core(rng):
     scores[4, 4:] = -np.inf
     core = np.full((d, 2), -1, dtype=np.int64)
     core[4] = [0, 1]
-    return FamilyTables(candidates, scores, core)
+    return ScoreTables(candidates, scores, core)
 
 
 def test_a_core_is_part_of_every_graph(monkeypatch):
-    monkeypatch.setattr(families, "EXACT_LIMIT", 2)
+    monkeypatch.setattr(parent_sets, "EXACT_LIMIT", 2)
     monkeypatch.setattr(posterior, "LAYER_LIMIT", 2)
     dags = [dag.astype(np.int8) for dag in all_dags(5) if dag[0, 4] and dag[1, 4]]
     for seed in range(5):

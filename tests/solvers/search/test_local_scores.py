@@ -15,10 +15,10 @@ from latentdo.solvers.search.local_scores import (
     REFERENCE,
     TARGET,
     cholesky_residual,
-    family_score,
-    family_table,
     gaussian_loglik,
+    parent_set_score,
     regression,
+    score_table,
 )
 from latentdo.solvers.search.moments import Moments
 
@@ -104,7 +104,7 @@ def _family(z, responsibilities, variable, parents, *, imperfect=False, fixed=No
     n_regimes = responsibilities.shape[1]
     fixed = np.full(n_regimes, FREE, dtype=np.int8) if fixed is None else fixed
     shares = np.ones(n_regimes, dtype=bool)
-    score = family_score(
+    score = parent_set_score(
         moments.matrices,
         moments.counts,
         variable,
@@ -325,7 +325,7 @@ def test_family_table_lists_what_family_score_says(imperfect):
     moments = Moments.of(np.column_stack([np.ones(len(z)), z]), responsibilities)
     edge_prior = rng.normal(size=(4, 4))
     candidates = np.array([0, 1, 3])
-    table = family_table(
+    table = score_table(
         moments.matrices,
         moments.counts,
         2,

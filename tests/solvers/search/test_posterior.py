@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from latentdo.graphs import all_dags, is_dag, reachability
 from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.search import posterior
-from latentdo.solvers.search.families import FamilyTables, all_candidates
+from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.posterior import graph_posterior
 
 
@@ -23,7 +23,7 @@ def _tables(rng, d, scale, constraints=None):
         masks = np.arange(1 << own.size)
         return np.where((masks & required) == required, scale * rng.normal(size=len(masks)), -np.inf)
 
-    return FamilyTables.build(candidates, constraints, score)
+    return ScoreTables.build(candidates, constraints, score)
 
 
 def _enumerated(tables, temperature=1.0):

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 
 from latentdo.forks import prepare_torch
-from latentdo.model.densities import FAMILIES, ConditionalDensity
-from latentdo.model.graph import GraphSample
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents
-from latentdo.model.mixture import Architecture
+from latentdo.model.variational.densities import FAMILIES, ConditionalDensity
+from latentdo.model.variational.graph import GraphSample
+from latentdo.model.variational.mixture import Architecture
 
 _DENSITY_CODES = ("linear", "nonlinear", "flow")
 _LARGEST_SHAPE = 4096  # of one side of a network; a hundred times what the paper uses

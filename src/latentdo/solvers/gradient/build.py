@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array
-from latentdo.model.mixture import Architecture, LatentMixture, Priors
-from latentdo.model.variants import Supervision
+from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variational.supervision import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.loop import TrainingRows
 from latentdo.solvers.gradient.proposal import Proposal

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from latentdo.model.assignments import UNKNOWN
-from latentdo.model.evidence import Evidence
-from latentdo.model.graph import GraphSample
-from latentdo.model.mixture import LatentMixture, Priors
-from latentdo.model.moments import Moments
+from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.evidence import Evidence
+from latentdo.model.variational.graph import GraphSample
+from latentdo.model.variational.mixture import LatentMixture, Priors
+from latentdo.model.variational.moments import Moments
 from latentdo.ranks import Ranks
 from latentdo.solvers.gradient.acyclicity import MEASURES
 from latentdo.solvers.gradient.configuration import GradientConfiguration

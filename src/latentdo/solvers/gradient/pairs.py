@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from latentdo.model.assignments import UNKNOWN, responsibilities
-from latentdo.model.mixture import LatentMixture
-from latentdo.model.moments import Moments
+from latentdo.model.variational.assignments import UNKNOWN, responsibilities
+from latentdo.model.variational.mixture import LatentMixture
+from latentdo.model.variational.moments import Moments
 
 _CHUNK = 2000  # rows evaluated at once under all regimes
 

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from latentdo.data import Dataset
 from latentdo.files import CHECKPOINT_SECONDS, Keeper
 from latentdo.graphs import is_dag
-from latentdo.model.assignments import UNKNOWN
 from latentdo.model.fitted import Array
-from latentdo.model.mixture import LatentMixture
-from latentdo.model.variants import Supervision
+from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.mixture import LatentMixture
+from latentdo.model.variational.supervision import Supervision
 from latentdo.ranks import LostRankError
 from latentdo.solvers.gradient import checkpoint
 from latentdo.solvers.gradient.build import build, compile_networks, dtype_of, start_from, training_rows
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import prune_edges
-from latentdo.solvers.gradient.finish import finish
+from latentdo.solvers.gradient.harden import finish
 from latentdo.solvers.gradient.loop import Progress, Trainer, TrainingRows
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.state import TrainState
@@ -200,7 +200,7 @@ def _run(
             starts.append((problem.clamp(np.eye(len(start.targets))[start.labels]), start.adjacency))
         end = climb(problem, starts)
     labels = supervision.labels[held]
-    known_rows = np.where(labels < end.n_components, labels, UNKNOWN)
+    known_rows = np.where(labels < end.n_regimes, labels, UNKNOWN)
     held_out = end.model.assign(dataset.z[held], known_rows).log_likelihood
     return Restart(end, finished.target_probabilities, state, held_out, reached, interrupted)
 

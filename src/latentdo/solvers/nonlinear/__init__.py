@@ -1,17 +1,17 @@
 """Structural search with nonlinear mechanisms: small networks, fitted to the noise floor by second-order steps.
 
-The way from a table to a graph (:class:`.search.Search`; :func:`.solve.solve` makes a result of it):
+The way from a table to a graph (:mod:`.stages`; :mod:`.solve` is the strategy that the driver follows):
 
-1. :mod:`.lattice`: which parents explain *most* rows of a variable, for every parent set, with the intervened minority
-   left out by a two-component mixture. The best graph in these tables gives an order of the variables.
+1. :mod:`.rough_scores`: which parents explain *most* rows of a variable, for every parent set, with the intervened
+   minority left out by a mixture of two mechanisms. The best graph in these tables gives an order of the variables.
 2. :mod:`.regimes`: with all predecessors as inputs every variable's minority is found in all rows; minorities that
    coincide become regimes.
-3. :mod:`.em` and :mod:`.moves`: rows, targets and networks are fitted together; regimes merge. What moves between them
-   (:mod:`.changes`) says more about the order: 1 to 3 are repeated with it.
+3. :mod:`.em` and :mod:`.regime_moves`: rows, targets and networks are fitted together; regimes merge. What moves
+   between them (:mod:`.marginal_shifts`) says more about the order: 1 to 3 are repeated with it.
 4. :mod:`.parents`: predecessors that a network can do without are no parents, nor are proxies that a better network
    of the others can do without.
-5. Moves again, with births (:mod:`.births`); where noise need not be Gaussian they and the parents are judged with
-   mixed noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
-6. With mixed noise one component may stand for several regimes. They are told apart (:mod:`.divisions`), and if they
-   are no longer those that the order was found with, 1 to 5 are repeated with them.
+5. Moves again, with splits (:mod:`.split_proposals`); where noise need not be Gaussian they and the parents are judged
+   with mixed noise. Edges in doubt are tried the other way round (:mod:`.orientation`).
+6. With mixed noise one regime may stand for several. They are told apart (:mod:`.separated_peaks`), and if they are no
+   longer those that the order was found with, 1 to 5 are repeated with them.
 """

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
-from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import refine
-from latentdo.solvers.nonlinear.lattice import RoughGraph
-from latentdo.solvers.nonlinear.parents import Family, eliminate
+from latentdo.solvers.nonlinear.marginal_shifts import Changes
+from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority
+from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.exact import best_dag
-from latentdo.solvers.search.families import EXACT_LIMIT
 from latentdo.solvers.search.local_scores import FREE, TARGET
+from latentdo.solvers.search.parent_sets import EXACT_LIMIT
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -26,11 +26,11 @@ MAX_EDGES = 6
 
 @dataclass(frozen=True, eq=False)
 class Reversal:
-    """A state with one edge turned, and the families of what was its cause and its effect."""
+    """A state with one edge turned, and the parent_sets of what was its cause and its effect."""
 
     state: State
-    cause: Family
-    effect: Family
+    cause: ParentSet
+    effect: ParentSet
 
 
 def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple[int, int]]:
@@ -70,12 +70,12 @@ def reverse(
     allowed = [a for a in wanted if a not in (i, j) and not below[a] and constraints.allowed[a, i]]
     inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
     # Regimes as they are now, as if they were labels: rows of one regime are targets together or not at all.
-    k = state.n_components
+    k = state.n_regimes
     known = Changes.between(problem.z, state.responsibilities).known(problem)
     labelled = replace(problem, labels=state.responsibilities.argmax(axis=1), known=known)
     targets = state.targets.copy()
     mechanisms = {v: state.mechanism(v) for v in range(problem.n_variables)}
-    families = {}
+    parent_sets = {}
     for v in (i, j):
         start = rough.minorities.get((v, tuple(inputs[v])))
         if start is None:
@@ -89,7 +89,7 @@ def reverse(
         if hit @ state.responsibilities.sum(axis=0) > 0.5 * problem.n_rows and not inputs[v]:
             hit = ~hit
         targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v] == TARGET)
-        families[v] = eliminate(
+        parent_sets[v] = eliminate(
             problem,
             v,
             inputs[v],
@@ -99,9 +99,9 @@ def reverse(
             rng=rng,
         )
         rest[:, v] = 0
-        rest[list(families[v].parents), v] = 1
-        mechanisms[v] = families[v].mechanism
+        rest[list(parent_sets[v].parents), v] = 1
+        mechanisms[v] = parent_sets[v].mechanism
     trial = refine(
         problem, state.responsibilities, targets, rest, mechanisms, n_components=n_components, iterations=4
     )
-    return Reversal(trial, families[i], families[j])
+    return Reversal(trial, parent_sets[i], parent_sets[j])

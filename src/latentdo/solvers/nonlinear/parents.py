@@ -34,7 +34,7 @@ STARTS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class ParentSet:
     """A variable's parents after elimination.
 
     Parameters
@@ -125,13 +125,13 @@ class _Fits:
         assert best is not None
         return best, best_score
 
-    def grow(self, inputs: list[int], mechanism: NetworkMechanism, family: Family) -> Family:
-        """Take back those of a family's parents that this mechanism can still use, the one that gains most first."""
+    def grow(self, inputs: list[int], mechanism: NetworkMechanism, parent_set: ParentSet) -> ParentSet:
+        """Take back those of a set's parents that this mechanism can still use, the one that gains most first."""
         value = self.score(inputs, mechanism)
-        probabilities = dict(family.probabilities)
+        probabilities = dict(parent_set.probabilities)
         while True:
             trials = []
-            for i in sorted(set(family.parents) - set(inputs)):
+            for i in sorted(set(parent_set.parents) - set(inputs)):
                 more = sorted([*inputs, i])
                 wider = with_input(mechanism.parameters, len(inputs), more.index(i))
                 trial, loglik = self.fit(more, NetworkMechanism(wider, mechanism.noise), 15)
@@ -140,7 +140,7 @@ class _Fits:
                 trials.append((gain, more, trial))
             gain, more, trial = max(trials, key=lambda one: one[0], default=(0.0, inputs, mechanism))
             if gain <= 0.0:
-                return Family(tuple(inputs), mechanism, probabilities)
+                return ParentSet(tuple(inputs), mechanism, probabilities)
             inputs, mechanism, value = more, trial, value + gain
 
 
@@ -154,7 +154,7 @@ def eliminate(
     n_components: int,
     rng: np.random.Generator,
     iterations: int = 15,
-) -> Family:
+) -> ParentSet:
     """Drop inputs of variable ``j`` one by one as long as the score rises (or there are too many)."""
     fits = _Fits(problem, j, weights, n_components)
     inputs = list(inputs)
@@ -195,32 +195,38 @@ def eliminate(
             break
         del inputs[place]
         current, value = trial, trial_value
-    return Family(tuple(inputs), current, probabilities)
+    return ParentSet(tuple(inputs), current, probabilities)
 
 
 def reconsider(
-    problem: Problem, j: int, family: Family, weights: Array, *, n_components: int, rng: np.random.Generator
-) -> Family:
-    """The parents that fits from scratch choose among a family's, if they do as well as all of them.
+    problem: Problem,
+    j: int,
+    parent_set: ParentSet,
+    weights: Array,
+    *,
+    n_components: int,
+    rng: np.random.Generator,
+) -> ParentSet:
+    """The parents that fits from scratch choose among a set's, if they do as well as all of them.
 
     Elimination goes on from a network that has got used to all of its inputs. Effects of a parent, and other proxies,
     have taken over a part of its work, and none of them can be spared alone. Here parents come one by one.
     """
     fits = _Fits(problem, j, weights, n_components)
     required = [int(i) for i in np.flatnonzero(problem.constraints.required[:, j])]
-    fits.hold(family.mechanism, list(family.parents))
-    best = family
-    value = fits.score(list(family.parents), family.mechanism)
+    fits.hold(parent_set.mechanism, list(parent_set.parents))
+    best = parent_set
+    value = fits.score(list(parent_set.parents), parent_set.mechanism)
     # Sets that leave much more than all parents do cannot win, and need no closer look.
-    enough = WORTH * fits.mean_square(family.mechanism, list(family.parents))
+    enough = WORTH * fits.mean_square(parent_set.mechanism, list(parent_set.parents))
     chosen = required
-    for _ in range(len(family.parents) - len(required) - 1):
-        trials = [sorted([*chosen, i]) for i in family.parents if i not in chosen]
+    for _ in range(len(parent_set.parents) - len(required) - 1):
+        trials = [sorted([*chosen, i]) for i in parent_set.parents if i not in chosen]
         left, chosen = min((fits.glance(inputs, rng), inputs) for inputs in trials)
         if left > enough:
             continue
         mechanism, score = fits.fresh(chosen, rng)
         if score > value:
-            best, value = fits.grow(chosen, mechanism, family), score
+            best, value = fits.grow(chosen, mechanism, parent_set), score
             break
     return best

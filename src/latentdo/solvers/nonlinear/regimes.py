@@ -9,9 +9,9 @@ from scipy.special import expit
 from latentdo.model.assignment import assign
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.nonlinear.lattice import RoughGraph
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
+from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels
@@ -108,7 +108,7 @@ def first_regimes(problem: Problem, minority: Array) -> tuple[Array, NDArray[np.
     if problem.n_labelled == 0:
         return responsibilities, free.astype(np.int8)
     joined = with_labels(problem, responsibilities)
-    # Clusters that no label claims stay free components; they keep the pattern of their rows.
+    # Clusters that no label claims stay free regimes; they keep the pattern of their rows.
     extra = joined[:, problem.n_labelled :]
     found = (extra.T @ turned / np.maximum(extra.sum(axis=0)[:, None], 1e-9) > 0.5).astype(np.int8)
     return joined, np.vstack([labelled, found])

@@ -13,9 +13,9 @@ from latentdo.data import Dataset
 from latentdo.graphs import reachability
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
-from latentdo.solvers.nonlinear.changes import Changes
 from latentdo.solvers.nonlinear.em import fit_model, refine
-from latentdo.solvers.nonlinear.moves import Moves
+from latentdo.solvers.nonlinear.marginal_shifts import Changes
+from latentdo.solvers.nonlinear.regime_moves import Moves
 from latentdo.solvers.nonlinear.stages import MIXED_NOISE, SEARCH_NOISE, NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
@@ -126,8 +126,8 @@ class NetworkStrategy:
 def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
     """Probability of every edge given the order of the variables; the chosen graph if elimination was not reached."""
     probabilities = adjacency.astype(np.float64)
-    for j, family in enumerate(standing.parents):
-        for i, probability in family.probabilities.items():
+    for j, parent_set in enumerate(standing.parents):
+        for i, probability in parent_set.probabilities.items():
             probabilities[i, j] = probability
     return probabilities
 

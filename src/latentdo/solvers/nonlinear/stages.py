@@ -12,15 +12,15 @@ from sklearn.metrics import adjusted_rand_score
 
 from latentdo.model.mechanisms import NetworkMechanism
 from latentdo.model.mechanisms.network import with_input
-from latentdo.solvers.nonlinear.changes import Changes
-from latentdo.solvers.nonlinear.divisions import divide
 from latentdo.solvers.nonlinear.em import Targets, fit_model, refine
-from latentdo.solvers.nonlinear.lattice import RoughGraph, rough_graph
+from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
-from latentdo.solvers.nonlinear.moves import Moves, conflicts
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
-from latentdo.solvers.nonlinear.parents import Family, eliminate, reconsider
+from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
+from latentdo.solvers.nonlinear.regime_moves import Moves, conflicts
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
+from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
+from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
@@ -88,7 +88,7 @@ class NetworkStanding(Standing):
         How often an order was looked for.
     n_gaussians : int
         Gaussians in the noise.
-    parents : tuple of Family
+    parents : tuple of ParentSet
         Everybody's parents, once predecessors that are none were dropped.
     """
 
@@ -96,7 +96,7 @@ class NetworkStanding(Standing):
     labels: NDArray[np.int64]
     looks: int
     n_gaussians: int = SEARCH_NOISE
-    parents: tuple[Family, ...] = ()
+    parents: tuple[ParentSet, ...] = ()
 
 
 Stage = Callable[[NetworkRun, NetworkStanding], NetworkStanding]
@@ -220,7 +220,7 @@ def look(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
 def look_again(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """Look once more, and keep the better state, as long as there is one."""
     for _ in range(PASSES):
-        if run.problem.all_labelled or standing.state.n_components == 1:
+        if run.problem.all_labelled or standing.state.n_regimes == 1:
             break
         fresh = look(run, standing)
         # The regimes that an order was last looked for with stay those, whichever order is kept.
@@ -249,15 +249,15 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     ]
     if count > 1 or not run.flexible:
         found = [
-            reconsider(problem, j, family, state.following(j), n_components=count, rng=rng)
-            for j, family in enumerate(found)
+            reconsider(problem, j, parent_set, state.following(j), n_components=count, rng=rng)
+            for j, parent_set in enumerate(found)
         ]
     settled = refine(
         problem,
         state.responsibilities,
         state.targets,
-        _matrix([list(family.parents) for family in found]),
-        {j: family.mechanism for j, family in enumerate(found)},
+        _matrix([list(parent_set.parents) for parent_set in found]),
+        {j: parent_set.mechanism for j, parent_set in enumerate(found)},
         n_components=standing.n_gaussians,
     )
     return replace(standing, state=settled, parents=tuple(found))
@@ -306,7 +306,7 @@ FINISH: tuple[Stage, ...] = (find_parents, find_regimes, turn_edges)
 def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """All over again with finer regimes, if they are no longer those that the order was found with."""
     problem, state = run.problem, standing.state
-    if not run.flexible or problem.all_labelled or state.n_components == 1:
+    if not run.flexible or problem.all_labelled or state.n_regimes == 1:
         return standing
     responsibilities, targets = divide(problem, state)
     settled = adjusted_rand_score(standing.labels, responsibilities.argmax(axis=1)) > SETTLED
@@ -330,7 +330,7 @@ def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStandin
 def doubt(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """One regime with flexible noise, if hidden interventions do not explain the rows much better."""
     problem, state = run.problem, standing.state
-    if problem.n_labelled or state.n_components == 1:
+    if problem.n_labelled or state.n_regimes == 1:
         return standing
     everyone = np.ones((problem.n_rows, 1))
     none = np.zeros((1, problem.n_variables), dtype=np.int8)

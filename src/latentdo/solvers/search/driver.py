@@ -230,7 +230,7 @@ def make_result(
         model=found.state.model,
         columns=dataset.columns,
         preprocessor=dataset.preprocessor,
-        regime_names=regime_names(dataset, found.state.n_components),
+        regime_names=regime_names(dataset, found.state.n_regimes),
         responsibilities=problem.ranks.join(found.state.responsibilities),
         edge_probabilities=found.edges,
         ancestor_probabilities=found.ancestors,

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
 from latentdo.solvers.search import grow_shrink
-from latentdo.solvers.search.families import EXACT_LIMIT, MAX_CANDIDATES, FamilyTables, all_candidates
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import (
     choose_all_targets,
     fit_parameters,
-    score_families,
+    score_parent_sets,
     screen_parents,
 )
+from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -85,18 +85,18 @@ def refine(
     return state
 
 
-def family_tables(
+def score_tables(
     problem: Problem,
     moments: Moments,
     adjacency: NDArray[np.int8],
     targets: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
-) -> FamilyTables:
-    """Score the families that a search should consider: all of them in small problems, else a screened few."""
+) -> ScoreTables:
+    """Score the parent sets that a search should consider: all of them in small problems, else a screened few."""
     if problem.n_variables <= EXACT_LIMIT:
-        return score_families(problem, moments, all_candidates(problem.constraints), targets, target_prior)
+        return score_parent_sets(problem, moments, all_candidates(problem.constraints), targets, target_prior)
     candidates, core = screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
-    return score_families(problem, moments, candidates, targets, target_prior, core)
+    return score_parent_sets(problem, moments, candidates, targets, target_prior, core)
 
 
 def search_graph(
@@ -128,7 +128,7 @@ def best_graph(
 
     Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
     """
-    tables = family_tables(problem, moments, adjacency, targets, target_prior)
+    tables = score_tables(problem, moments, adjacency, targets, target_prior)
     found, score = tables.best(adjacency)
     if not np.isfinite(score):
         return adjacency

@@ -28,7 +28,7 @@ def _best_sinks(best):  # type: ignore[no-untyped-def]
 
 
 def best_dag(table: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
-    """DAG with the highest sum of family scores.
+    """DAG with the highest sum of parent-set scores.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latentdo.compilation import njit
 from latentdo.graphs import topological_order
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.search.local_scores import family_score
+from latentdo.solvers.search.local_scores import parent_set_score
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import target_costs
 from latentdo.solvers.search.problem import Problem
@@ -45,7 +45,7 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
         prior += edge_prior[i, j]
     chosen = shares[:, j].copy()
     own = np.ascontiguousarray(fixed[:, j])
-    return prior + family_score(moments, counts, j, parents, own, cost, imperfect, floor, True, chosen)
+    return prior + parent_set_score(moments, counts, j, parents, own, cost, imperfect, floor, True, chosen)
 
 
 @njit

@@ -7,8 +7,8 @@ For variable *j*, parents *P* and the set of regimes *S* that share *j*'s refere
     s_j(P, S) = \ell\Big(\sum_{k \in S} M_k\Big) + \sum_{k \notin S} \big(\ell_k - c_k\big) - c(P),
 
 where :math:`\ell` is the maximised Gaussian log-likelihood of the regression on *P*, :math:`\ell_k` that of the
-intervened mechanism of regime *k* alone and the costs come from :mod:`.penalties`. The score decomposes over
-variables, and nothing in it depends on the number of rows.
+intervened mechanism of regime *k* alone and the costs come from :mod:`latentdo.model.penalties`. The score decomposes
+over variables, and nothing in it depends on the number of rows.
 
 Choosing *S* is where plain alternation fails: one wrong pooled regression drags in every regime. So the choice
 starts from *every* regime alone as the reference, lets the regimes that fit it join until nothing changes, keeps the
@@ -225,7 +225,7 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
 
 
 @njit
-def family_index(variable, parents):  # type: ignore[no-untyped-def]
+def local_index(variable, parents):  # type: ignore[no-untyped-def]
     """Where the intercept, the parents and, last, the variable stand in a moment matrix."""
     index = np.zeros(parents.shape[0] + 2, dtype=np.int64)
     index[1:-1] = parents + 1
@@ -234,12 +234,12 @@ def family_index(variable, parents):  # type: ignore[no-untyped-def]
 
 
 @njit
-def family_score(  # type: ignore[no-untyped-def]
+def parent_set_score(  # type: ignore[no-untyped-def]
     moments, counts, variable, parents, fixed, target_cost, imperfect, floor, exhaustive, shares
 ):
     """Score of ``variable`` given ``parents`` (without the parents' prior), the sharing regimes chosen on the way."""
     n_regimes = moments.shape[0]
-    index = family_index(variable, parents)
+    index = local_index(variable, parents)
     size = index.shape[0]
     grams = np.empty((n_regimes, size, size))
     for k in range(n_regimes):
@@ -252,7 +252,7 @@ def family_score(  # type: ignore[no-untyped-def]
 
 
 @njit
-def family_table(  # type: ignore[no-untyped-def]
+def score_table(  # type: ignore[no-untyped-def]
     moments,
     counts,
     variable,
@@ -292,7 +292,7 @@ def family_table(  # type: ignore[no-untyped-def]
         if size > max_parents:
             continue
         chosen[:] = shares
-        table[mask] = prior + family_score(
+        table[mask] = prior + parent_set_score(
             moments, counts, variable, parents[:size], fixed, target_cost, imperfect, floor, True, chosen
         )
     return table
@@ -327,7 +327,7 @@ def greedy_parents(  # type: ignore[no-untyped-def]
             if in_race[a]:
                 path[length] = allowed[a]
                 trial[:] = shares
-                scores[a] = family_score(
+                scores[a] = parent_set_score(
                     moments,
                     counts,
                     variable,

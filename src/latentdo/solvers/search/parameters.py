@@ -10,39 +10,39 @@ from latentdo.compilation import njit
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.search.families import FamilyTables
 from latentdo.solvers.search.local_scores import (
     EMPTY,
     FREE,
-    family_index,
-    family_score,
-    family_table,
     gaussian_loglik,
     greedy_parents,
+    local_index,
+    parent_set_score,
     regression,
+    score_table,
 )
 from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
 
 SPARE = 4
 """Places among the candidates that current parents leave to others."""
 
 
-def target_costs(problem: Problem, target_prior: float | None, n_components: int) -> NDArray[np.float64]:
-    """What a target costs in every component, ``[n_components]``; ``target_prior`` instead of the problem's own."""
+def target_costs(problem: Problem, target_prior: float | None, n_regimes: int) -> NDArray[np.float64]:
+    """What a target costs in every regime, ``[n_regimes]``; ``target_prior`` instead of the problem's own."""
     prior = problem.penalties.target_prior if target_prior is None else target_prior
-    return np.full(n_components, -prior)
+    return np.full(n_regimes, -prior)
 
 
-def score_families(
+def score_parent_sets(
     problem: Problem,
     moments: Moments,
     candidates: NDArray[np.int64],
     targets: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
     core: NDArray[np.int64] | None = None,
-) -> FamilyTables:
-    """Tables of all families among ``candidates``; the choice of targets starts from ``targets``."""
+) -> ScoreTables:
+    """Tables of all parent sets among ``candidates``; the choice of targets starts from ``targets``."""
     counts = moments.counts
     fixed = problem.fixed(len(counts))
     cost = target_costs(problem, target_prior, len(counts))
@@ -50,7 +50,7 @@ def score_families(
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
         return np.asarray(
-            family_table(
+            score_table(
                 moments.matrices,
                 counts,
                 j,
@@ -67,7 +67,7 @@ def score_families(
             )
         )
 
-    return FamilyTables.build(candidates, problem.constraints, score, core)
+    return ScoreTables.build(candidates, problem.constraints, score, core)
 
 
 def screen_parents(
@@ -98,7 +98,7 @@ def screen_parents(
         surplus = max(first.size - max(limit - SPARE, 1), 0)
         if surplus:
             without = [
-                family_score(moments.matrices, counts, j, np.delete(first, a), *scored, shares.copy())
+                parent_set_score(moments.matrices, counts, j, np.delete(first, a), *scored, shares.copy())
                 for a in range(first.size)
             ]
             core = first[np.argsort(without, kind="stable")[:surplus]]
@@ -130,7 +130,7 @@ def choose_all_targets(
     for j in range(problem.n_variables) if variables is None else variables:
         shares = np.ones(len(counts), dtype=bool)
         parents = np.flatnonzero(adjacency[:, j])
-        scores[j] = problem.penalties.edge_prior[parents, j].sum() + family_score(
+        scores[j] = problem.penalties.edge_prior[parents, j].sum() + parent_set_score(
             moments.matrices,
             counts,
             j,
@@ -150,9 +150,9 @@ def choose_all_targets(
 def _fit_mechanism(moments, regimes, parents, variable):  # type: ignore[no-untyped-def]
     """Regression of ``variable`` on ``parents`` in some regimes together: coefficients, and the sum of squares left.
 
-    Only the entries of the family are added up: whole matrices would cost the square of the number of variables.
+    Only the entries of the parent set are added up: whole matrices would cost the square of the number of variables.
     """
-    index = family_index(variable, parents)
+    index = local_index(variable, parents)
     size = index.shape[0]
     gram = np.zeros((size, size))
     for k in regimes:
@@ -217,7 +217,7 @@ def target_probabilities(
             for value in (0, 1):
                 fixed = targets[:, j].copy()
                 fixed[k] = value
-                scores[value] = family_score(
+                scores[value] = parent_set_score(
                     moments.matrices,
                     counts,
                     j,

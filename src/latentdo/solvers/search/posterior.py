@@ -1,6 +1,6 @@
 r"""How sure: sums over all DAGs, weighted by their scores.
 
-With family weights :math:`e^{s_j(P)}` the posterior of a DAG is the product over its families. For few variables the
+With parent-set weights :math:`e^{s_j(P)}` the posterior of a DAG is the product over its parent sets. For few variables the
 sum over *all* DAGs is done exactly, layer by layer (Kuipers and Moffa, 2017): the variables without parents come
 first, then those whose parents are all placed and that have at least one in the layer just placed. Every DAG has
 exactly one such layering, so nothing is counted twice and every term is positive. Beyond that, orders are sampled
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from latentdo.compilation import njit
 from latentdo.graphs import reachability, topological_order
-from latentdo.solvers.search.families import FamilyTables
+from latentdo.solvers.search.parent_sets import ScoreTables
 
 NEGLIGIBLE = -40.0
 """Log-probability below which a layering cannot change any marginal in float64."""
@@ -43,14 +43,14 @@ class GraphPosterior:
 
 
 def graph_posterior(
-    tables: FamilyTables,
+    tables: ScoreTables,
     start: NDArray[np.int8],
     *,
     temperature: float = 1.0,
     n_samples: int = 500,
     seed: int = 0,
 ) -> GraphPosterior:
-    """Edge and ancestor probabilities from family scores.
+    """Edge and ancestor probabilities from parent-set scores.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
     dags = np.zeros((n_samples, n_variables, n_variables), dtype=np.int8)
     weights, sets = np.empty(n_sets), np.empty(n_sets, dtype=np.int64)
     for step in range((n_samples + n_samples // 5) * thinning * n_variables):
-        # Insert a variable a few places away; only the families in between can change.
+        # Insert a variable a few places away; only the parent sets in between can change.
         source = rng.integers(0, n_variables)
         target = min(max(source + rng.integers(-4, 5), 0), n_variables - 1)
         low, high = min(source, target), max(source, target)

@@ -18,7 +18,7 @@ from latentdo.solvers.search.moments import Moments
 class Problem:
     """Rows and everything known about them.
 
-    Components are numbered from 0. The first ``n_labelled`` carry the user's labels (component 0 the observational
+    Regimes are numbered from 0. The first ``n_labelled`` carry the user's labels (regime 0 the observational
     one); the others are free and may be born, merged and dropped.
 
     Parameters
@@ -26,17 +26,17 @@ class Problem:
     design : ndarray [n, d + 1]
         Ones, then the standardised rows.
     labels : ndarray [n] of int64
-        Known component of every row, -1 where unknown.
+        Known regime of every row, -1 where unknown.
     known : ndarray [n_labelled, d] of int8
-        ``FREE``, ``REFERENCE`` or ``TARGET`` for every (labelled component, variable).
+        ``FREE``, ``REFERENCE`` or ``TARGET`` for every (labelled regime, variable).
     constraints, penalties
         Prior knowledge of the graph, and what structure costs.
     imperfect : bool
         Whether an intervened mechanism may still use its parents.
     max_regimes : int
-        Largest number of components.
+        Largest number of regimes.
     min_rows : float
-        A component with fewer (soft) rows is dropped.
+        A regime with fewer (soft) rows is dropped.
     n_total : int
         Rows of all ranks together; by default those here.
     ranks : Ranks
@@ -76,7 +76,7 @@ class Problem:
 
     @property
     def n_labelled(self) -> int:
-        """Number of components that carry a label."""
+        """Number of regimes that carry a label."""
         return int(self.known.shape[0])
 
     @property
@@ -84,9 +84,9 @@ class Problem:
         """Whether nothing is left to assign."""
         return bool((self.labels >= 0).all())
 
-    def fixed(self, n_components: int) -> NDArray[np.int8]:
-        """What is known of every (component, variable), ``[n_components, d]``."""
-        fixed = np.full((n_components, self.n_variables), FREE, dtype=np.int8)
+    def fixed(self, n_regimes: int) -> NDArray[np.int8]:
+        """What is known of every (regime, variable), ``[n_regimes, d]``."""
+        fixed = np.full((n_regimes, self.n_variables), FREE, dtype=np.int8)
         fixed[: self.n_labelled] = self.known
         return fixed
 
@@ -99,11 +99,11 @@ class Problem:
         return responsibilities
 
     def moments(self, responsibilities: NDArray[np.float64]) -> Moments:
-        """Moments of every component under soft assignments of the rows, those of other ranks included."""
+        """Moments of every regime under soft assignments of the rows, those of other ranks included."""
         return Moments(self.ranks.sum(Moments.of(self.design, responsibilities).matrices))
 
     def counts(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(Soft) number of rows of every component, those of other ranks included."""
+        """(Soft) number of rows of every regime, those of other ranks included."""
         return self.ranks.sum(responsibilities.sum(axis=0))
 
     def shared(self, ranks: Ranks) -> Problem:

@@ -34,7 +34,7 @@ class Journal:
         entry = {
             "step": step,
             "evidence": state.evidence,
-            "regimes": state.n_components,
+            "regimes": state.n_regimes,
             "edges": int(state.adjacency.sum()),
             "seconds": time.perf_counter() - self.began,
         }
@@ -48,15 +48,15 @@ def canonical(
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
     """Responsibilities and targets with regime 0 as the reference.
 
-    Labelled components keep their places, and free ones without targets join regime 0. Without labels, components
+    Labelled regimes keep their places, and free ones without targets join regime 0. Without labels, regimes
     without targets become regime 0 (an empty one if there are none) and the others follow by size.
     """
     resp = responsibilities
-    n_components = resp.shape[1]
+    n_regimes = resp.shape[1]
     if problem.n_labelled:
-        free = np.arange(n_components) >= problem.n_labelled
+        free = np.arange(n_regimes) >= problem.n_labelled
         plain = np.flatnonzero(free & (targets.sum(axis=1) == 0))
-        kept = np.setdiff1d(np.arange(n_components), plain)
+        kept = np.setdiff1d(np.arange(n_regimes), plain)
         joined = resp[:, kept]
         joined[:, 0] += resp[:, plain].sum(axis=1)
         return joined, targets[kept]

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset
 from latentdo.result import FitResult
-from latentdo.solvers.search import driver, moves, starts
+from latentdo.solvers.search import driver, regime_moves, starts
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing, make_problem
-from latentdo.solvers.search.em import assign_rows, family_tables, refine, relearn, weigh
-from latentdo.solvers.search.null import NullModel, fit_null
+from latentdo.solvers.search.em import assign_rows, refine, relearn, score_tables, weigh
 from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
+from latentdo.solvers.search.single_regime import NullModel, fit_null
 from latentdo.solvers.search.state import State
 
 __all__ = ["SCEPTICISM", "LinearStrategy", "SearchConfiguration", "make_problem", "solve"]
@@ -105,7 +105,7 @@ def conclude(
     # An empty reference must stay free of targets although no row speaks for it.
     model = fit_parameters(problem, moments, adjacency, targets)
     final = weigh(problem, model.with_weights(problem.counts(responsibilities) / problem.n_total))
-    tables = family_tables(problem, moments, adjacency, targets)
+    tables = score_tables(problem, moments, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(
         final,
@@ -144,7 +144,7 @@ def _grow(run: Run) -> LinearStanding:
         best = replace(best, null=_sceptic(problem, best.state))
         run.journal.keep(best)
     if best.null is None or best.null.evidence < best.state.evidence:
-        grown = moves.improve(problem, best.state, tails=True)
+        grown = regime_moves.improve(problem, best.state, tails=True)
         if grown is not best.state:
             null = None if best.null is None else _sceptic(problem, grown, best.null)
             best = LinearStanding(grown, null=null)
@@ -167,9 +167,11 @@ def _last_graph(run: Run, standing: LinearStanding) -> LinearStanding:
     """
     problem, state = run.problem, standing.state
     if problem.n_labelled == 0:
-        state = moves.fit_into(problem, state, problem.max_regimes)
+        state = regime_moves.fit_into(problem, state, problem.max_regimes)
     again = relearn(problem, state.responsibilities, adjacency=state.adjacency, thorough=True)
-    if again.evidence > state.evidence and (problem.n_labelled or moves.fits(again, problem.max_regimes)):
+    if again.evidence > state.evidence and (
+        problem.n_labelled or regime_moves.fits(again, problem.max_regimes)
+    ):
         state = again
     return replace(standing, state=state)
 
@@ -222,22 +224,26 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
     for name, seed in planned:
         start = None if ready is None else next(ready)
         early = _begin(problem, name, seed) if start is None else start.early
-        if name != "residual" and early.evidence < max(reached, default=-np.inf) and moves.overlapping(early):
+        if (
+            name != "residual"
+            and early.evidence < max(reached, default=-np.inf)
+            and regime_moves.overlapping(early)
+        ):
             state = early  # a clustering of overlapping regimes that is behind already is not grown further
         else:
-            state = moves.improve(problem, early) if start is None else start.grown
+            state = regime_moves.improve(problem, early) if start is None else start.grown
         yield name, state
         if any(abs(state.evidence - other) < AGREEMENT for other in reached):
             return
         reached.append(state.evidence)
-        doubtful = len(reached) == 2 and not problem.n_labelled and moves.overlapping(state)
+        doubtful = len(reached) == 2 and not problem.n_labelled and regime_moves.overlapping(state)
         if doubtful and _sceptic(problem, state).evidence > max(reached):
             return  # two different starts do not beat one regime: more would only fit its noise better
 
 
 def _run_start(problem: Problem, name: str, seed: int) -> _Start:
     early = _begin(problem, name, seed)
-    return _Start(early, moves.improve(problem, early))
+    return _Start(early, regime_moves.improve(problem, early))
 
 
 def _begin(problem: Problem, name: str, seed: int) -> State:
@@ -252,4 +258,4 @@ def _begin(problem: Problem, name: str, seed: int) -> State:
     for target_prior in ANNEALING:
         state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
         responsibilities, adjacency = state.responsibilities, state.adjacency
-    return moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))
+    return regime_moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))

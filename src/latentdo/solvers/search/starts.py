@@ -13,13 +13,13 @@ from latentdo.model.assignment import assign
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.search.em import assign_rows, refine, relearn
-from latentdo.solvers.search.families import FamilyTables, correlated_candidates
-from latentdo.solvers.search.minority import minority_table, two_mechanisms
+from latentdo.solvers.search.intervened_rows import minority_table, two_mechanisms
+from latentdo.solvers.search.parent_sets import ScoreTables, correlated_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
 RESIDUAL_ROWS = 2000
-"""Rows on which families are scored by minority mixtures; the minorities themselves are then found in all rows."""
+"""Rows on which parent sets are scored by minority mixtures; the minorities themselves are then found in all rows."""
 
 RESIDUAL_CANDIDATES = 7
 """Candidate parents in that scoring."""
@@ -32,7 +32,7 @@ WIDE_CANDIDATES = 5
 
 
 def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Join a clustering to the labelled components: a cluster goes to the label that most of its labelled rows have."""
+    """Join a clustering to the labelled regimes: a cluster goes to the label that most of its labelled rows have."""
     if problem.n_labelled == 0:
         return clusters
     known = problem.labels >= 0
@@ -49,26 +49,26 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
     return problem.clamp(np.column_stack([joined, *extra]))
 
 
-def gaussian_mixture(problem: Problem, n_components: int, seed: int) -> NDArray[np.float64]:
+def gaussian_mixture(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
     """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows."""
     n, d = problem.z.shape
-    kind = "full" if n / n_components > 5 * (d + 1) else "diag"
+    kind = "full" if n / n_regimes > 5 * (d + 1) else "diag"
     with ignoring_in_sklearn(ConvergenceWarning):  # a start need not have converged
-        mixture = GaussianMixture(n_components, covariance_type=kind, random_state=seed, reg_covar=1e-6)
+        mixture = GaussianMixture(n_regimes, covariance_type=kind, random_state=seed, reg_covar=1e-6)
         return np.asarray(mixture.fit(problem.z).predict_proba(problem.z))
 
 
-def k_means(problem: Problem, n_components: int, seed: int) -> NDArray[np.float64]:
+def k_means(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
     """Hard clusters by distance alone."""
     with ignoring_in_sklearn(ConvergenceWarning):  # fewer distinct rows than clusters
-        labels = KMeans(n_components, n_init=1, random_state=seed).fit_predict(problem.z)
-    return np.asarray(np.eye(n_components)[labels])
+        labels = KMeans(n_regimes, n_init=1, random_state=seed).fit_predict(problem.z)
+    return np.asarray(np.eye(n_regimes)[labels])
 
 
 def residual(problem: Problem, seed: int) -> State:
-    """Regimes from minorities: no clustering, only what most rows share in every variable (:mod:`.minority`).
+    """Regimes from minorities: no clustering, only what most rows share in every variable (:mod:`.intervened_rows`).
 
-    Families are scored by two-component mixtures of regressions, the best graph is found exactly, every variable's
+    Families are scored by two-mechanism mixtures of regressions, the best graph is found exactly, every variable's
     minority becomes a regime that targets it, minorities that coincide become one regime with several targets, and EM
     with these targets settles the assignment.
     """
@@ -95,7 +95,7 @@ def residual(problem: Problem, seed: int) -> State:
         )
         return np.asarray(table)
 
-    tables = FamilyTables.build(candidates, problem.constraints, score)
+    tables = ScoreTables.build(candidates, problem.constraints, score)
     adjacency, _ = tables.best(problem.constraints.required.astype(np.int8), seed)
     minority = np.column_stack([_minority(problem, adjacency, j) for j in range(problem.n_variables)])
     found = patterns(problem, minority)
@@ -149,13 +149,13 @@ def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
-    """Responsibilities from a plain clustering ("mixture" or "k-means") with as many components as are allowed."""
+    """Responsibilities from a plain clustering ("mixture" or "k-means") with as many regimes as are allowed."""
     free = max(problem.max_regimes - problem.n_labelled, 1)
-    n_components = min(free, max(problem.n_rows // 20, 1))
+    n_regimes = min(free, max(problem.n_rows // 20, 1))
     make = k_means if name == "k-means" else gaussian_mixture
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):
-        return with_labels(problem, make(problem, n_components, seed))
+        return with_labels(problem, make(problem, n_regimes, seed))
 
 
 def from_labels(problem: Problem) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from latentdo.model.mechanisms import AdditiveNoise
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A fitted mixture together with the assignment of rows under it; each search names its family of models.
+    """A fitted mixture together with the assignment of rows under it.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class State:
     model : FittedModel
         Graph, targets, mechanisms.
     loglik : float
-        Log-likelihood of the rows, components summed out (labelled rows: at their label).
+        Log-likelihood of the rows, regimes summed out (labelled rows: at their label).
     cost : float
-        What the structure costs, see :mod:`.penalties`.
+        What the structure costs, see :mod:`latentdo.model.penalties`.
     """
 
     responsibilities: NDArray[np.float64]
@@ -72,6 +72,6 @@ class State:
         return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
 
     @property
-    def n_components(self) -> int:
-        """Number of components ``K``."""
+    def n_regimes(self) -> int:
+        """Number of regimes ``K``."""
         return int(self.responsibilities.shape[1])

@@ -1,0 +1,299 @@
+"""Questions to a fitted estimator: what if, why, and what such data can show."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from latentdo.data import validate_rows
+from latentdo.estimator.arguments import seed_of
+from latentdo.estimator.meta import check_count
+from latentdo.result import FitResult
+from latentdo.solvers.dispatch import Progress
+
+if TYPE_CHECKING:
+    from latentdo.diagnosis import Diagnosis
+    from latentdo.effects import Contrast
+
+Array = NDArray[np.float64]
+
+_FAR = 1e15
+"""Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
+
+
+class Questions:
+    """What can be asked of a fitted estimator: worlds that were not observed, reasons, and limits."""
+
+    result_: FitResult
+    regimes_: NDArray[np.int64]
+    regime_names_: tuple[Hashable, ...]
+    n_regimes_: int
+    _labels: list[Hashable | None] | None
+
+    def sample(
+        self,
+        n: int = 1,
+        regime: Hashable = 0,
+        do: Mapping[str, float] | None = None,
+        random_state: Any = 0,
+    ) -> pd.DataFrame:
+        """Rows drawn from the fitted model, in the user's units.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        regime : hashable
+            Name (or index) of the regime to draw from; 0 is the reference.
+        do : dict from variable to value, optional
+            Variables set to a constant, on top of the regime.
+        random_state : int, RandomState or None
+            Source of randomness.
+        """
+        check_is_fitted(self, "result_")
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        result = self.result_
+        fixed = {}
+        for name, value in (do or {}).items():
+            if name not in result.columns:
+                raise ValueError(
+                    f"do names {name!r}, which is not a variable; they are {', '.join(result.columns)}"
+                )
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+                raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
+            fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
+        rng = np.random.default_rng(seed_of(random_state))
+        z = result.model.sample(n, self._regime_index(regime), rng, fixed)
+        return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+
+    def effect(
+        self,
+        cause: str,
+        on: str | Sequence[str] | None = None,
+        *,
+        do: tuple[float, float] | None = None,
+        shift: float | None = None,
+        regime: Hashable = 0,
+        level: float = 0.9,
+        statistic: str = "mean",
+        n: int = 10_000,
+        random_state: Any = 0,
+    ) -> pd.DataFrame:
+        """Total effect of changing one variable on others, in the user's units.
+
+        Parameters
+        ----------
+        cause : str
+            The variable that is changed.
+        on : str or sequence of str, optional
+            Where to look for the effect; every other variable by default.
+        do : (float, float), optional
+            Compare the worlds in which the cause is set to the first and to the second value.
+        shift : float, optional
+            Compare the world as it is with one in which the cause is larger by this much, whatever made it what it is.
+            Without ``do`` and ``shift`` it is about one standard deviation of the cause.
+        regime : hashable
+            Name (or index) of the regime on top of which this happens.
+        level : float
+            Coverage of the intervals.
+        statistic : {"mean", "median"}
+            What is compared; the median is steadier under a logarithmic transform.
+        n : int
+            Number of rows drawn.
+        random_state : int, RandomState or None
+            Source of randomness.
+
+        Returns
+        -------
+        DataFrame
+            One row a variable. ``change`` is ``after - before``; ``low`` and ``high`` are its interval *given the
+            graph*. Families of densities without a formula for it have no such columns, and ``interval`` says "no
+            interval: use bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the
+            probability that there is any effect, summed over graphs. Where the graph has no path, the change is
+            exactly zero.
+        """
+        from latentdo.effects import total_effects
+
+        contrast = self._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
+        return total_effects(self.result_, contrast)
+
+    def explain(self, X: Any, *, against: Hashable | None = None, random_state: Any = 0) -> pd.DataFrame:
+        """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
+
+        Parameters
+        ----------
+        X : table, array [n, d], or one row (Series, dict, sequence of d numbers)
+            Rows in the user's units.
+        against : hashable, optional
+            Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
+            reference, the most probable other regime.
+        random_state : int, RandomState or None
+            Source of randomness of the medians and tails, which are drawn.
+
+        Returns
+        -------
+        DataFrame
+            For every row one line a variable, the weightiest first, and one for the sizes of the regimes.
+            ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
+            other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
+            what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
+            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable.
+        """
+        from latentdo.effects import explain_rows
+
+        check_is_fitted(self, "result_")
+        if isinstance(X, pd.Series):
+            X = X.to_frame().T.astype(np.float64)
+        elif isinstance(X, Mapping):
+            X = pd.DataFrame([X])
+        elif not hasattr(X, "columns") and np.ndim(X) == 1:
+            X = np.asarray(X)[None]
+        x, z = self._standardise(X)
+        rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
+        other = None if against is None else self._regime_index(against)
+        seed = seed_of(random_state)
+        return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
+
+    def diagnose(
+        self,
+        n_repeats: int = 3,
+        *,
+        max_rows: int = 20_000,
+        random_state: Any = 0,
+        n_jobs: int | None = 1,
+        progress: Progress | None = None,
+    ) -> Diagnosis:
+        """What data of this size can show: simulate from the fitted model, fit again, compare.
+
+        It costs ``n_repeats`` further fits. Where the fit was given labels (and targets), so are the refits.
+
+        Parameters
+        ----------
+        n_repeats : int
+            Number of simulated tables.
+        max_rows : int
+            Largest size of a simulated table; up to that it has as many rows as were fitted.
+        random_state : int, RandomState or None
+            Source of randomness.
+        n_jobs : int
+            Refits that run in parallel.
+        progress : callable, optional
+            Called with a dict after every refit.
+
+        Returns
+        -------
+        Diagnosis
+            The expected edge error, the assignment ceiling, the regimes too close to separate and the edges that data
+            of this size cannot show. A best case, because it takes the fitted model for the truth.
+        """
+        from latentdo.diagnosis import diagnose_fit
+
+        check_is_fitted(self, "result_")
+        template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
+        if n_jobs not in (None, 1):
+            template.set_params(n_jobs=1)
+        return diagnose_fit(
+            self.result_,
+            template,
+            labels=self._known_labels(),
+            targets_given=bool(self.result_.configuration.get("targets_given", False)),
+            n_repeats=check_count("n_repeats", n_repeats),
+            max_rows=check_count("max_rows", max_rows),
+            seed=seed_of(random_state),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+
+    def _contrast(
+        self,
+        cause: str,
+        on: str | Sequence[str] | None,
+        do: tuple[float, float] | None,
+        shift: float | None,
+        regime: Hashable,
+        level: float,
+        statistic: str,
+        n: int,
+        random_state: Any,
+    ) -> Contrast:
+        """What :meth:`effect` was asked, checked and complete."""
+        from latentdo.effects import Contrast, usual_shift
+
+        check_is_fitted(self, "result_")
+        result = self.result_
+        names = (
+            [c for c in result.columns if c != cause]
+            if on is None
+            else [on]
+            if isinstance(on, str)
+            else list(on)
+        )
+        for name in (cause, *names):
+            if name not in result.columns:
+                raise ValueError(f"{name!r} is not a variable; they are {', '.join(result.columns)}")
+        if do is not None and shift is not None:
+            raise ValueError("do and shift were both given; choose one")
+        if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
+            raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
+        for value in (*(do or ()), 0.0 if shift is None else shift):
+            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level={level!r} must lie between 0 and 1")
+        if statistic not in ("mean", "median"):
+            raise ValueError(f'statistic={statistic!r} is unknown; use "mean" or "median"')
+        if n < 1:
+            raise ValueError(f"n={n}: ask for at least one row")
+        at = self._regime_index(regime)
+        seed = seed_of(random_state)
+        if do is None and shift is None:
+            shift = usual_shift(result, cause, at, seed)
+        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+        return Contrast(
+            cause,
+            tuple(names),
+            start,
+            stop,
+            shift,
+            regime=at,
+            level=level,
+            statistic=statistic,
+            n=n,
+            seed=seed,
+        )
+
+    def _standardise(self, X: Any) -> tuple[Array, Array]:
+        check_is_fitted(self, "result_")
+        x = validate_rows(X, self.result_.columns, estimator=type(self).__name__)
+        with np.errstate(over="ignore"):
+            z = self.result_.preprocessor.forward(x)
+        return x, np.clip(z, -_FAR, _FAR)
+
+    def _known_labels(self) -> list[Hashable | None] | None:
+        """What ``fit`` was told of the regimes: a label a row, None where unknown; None if nothing."""
+        if hasattr(self, "_labels"):
+            return self._labels
+        count = self.result_.configuration.get("labelled_rows", 0)
+        if count == 0:
+            return None
+        if count == len(self.regimes_):
+            return [self.regime_names_[k] for k in self.regimes_]
+        raise ValueError(
+            f"{count} of {len(self.regimes_)} rows had labels, and a saved model does not keep which; fit again"
+        )
+
+    def _regime_index(self, regime: Hashable) -> int:
+        if regime in self.result_.regime_names:
+            return self.result_.regime_names.index(regime)
+        if isinstance(regime, (int, np.integer)) and 0 <= regime < self.n_regimes_:
+            return int(regime)
+        raise ValueError(
+            f"regime {regime!r} does not exist; they are {', '.join(map(str, self.regime_names_))}"
+        )

@@ -1,0 +1,24 @@
+"""Families of conditional densities; a new family is one new file and one entry here."""
+
+from __future__ import annotations
+
+from latentdo.model.variational.densities.base import ConditionalDensity
+from latentdo.model.variational.densities.flow import FlowDensity
+from latentdo.model.variational.densities.linear import ClosedFormLinearDensity, LinearDensity
+from latentdo.model.variational.densities.nonlinear import NonlinearDensity
+
+FAMILIES: dict[str, type[LinearDensity | NonlinearDensity | FlowDensity]] = {
+    "linear": LinearDensity,
+    "nonlinear": NonlinearDensity,
+    "flow": FlowDensity,
+}
+"""Every family by its name."""
+
+__all__ = [
+    "FAMILIES",
+    "ClosedFormLinearDensity",
+    "ConditionalDensity",
+    "FlowDensity",
+    "LinearDensity",
+    "NonlinearDensity",
+]

@@ -1,0 +1,162 @@
+"""Which solver fits which request, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.ranks import Ranks
+from latentdo.result import FitResult
+from latentdo.solvers.auto_density import solve as solve_by_density
+from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
+from latentdo.solvers.search.out_of_core import Part, solve_in_parts
+from latentdo.solvers.search.solve import SearchConfiguration
+from latentdo.solvers.search.solve import solve as solve_by_search
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "density": ("auto", "linear", "nonlinear", "flow"),
+    "intervention": ("auto", "perfect", "imperfect"),
+    "solver": ("auto", "search", "gradient", "paper"),
+}
+"""Values that the estimator accepts."""
+
+SEARCH_STARTS_A_NETWORK = 4
+"""One start of a network takes as long as many starts of the search: so many of ``n_init`` count as one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the user asked for, checked; the fields are those of the estimator."""
+
+    density: str
+    intervention: str
+    solver: str
+    max_regimes: int
+    edge_prior: NDArray[np.float64] | None
+    target_prior: float | None
+    concentration: float | None
+    learning_rate: float | None
+    forbidden: Sequence[Edge] | None
+    required: Sequence[Edge] | None
+    tiers: Sequence[Sequence[str]] | None
+    max_parents: int | None
+    n_init: int
+    random_state: int
+    device: str
+    n_jobs: int
+    checkpoint: Path | None
+    checkpoint_seconds: float
+    verbose: bool
+
+    def constraints(self, columns: Sequence[str]) -> Constraints:
+        """What is known of the graph beforehand, checked against the names of the variables."""
+        return Constraints.build(
+            columns,
+            forbidden=self.forbidden,
+            required=self.required,
+            tiers=self.tiers,
+            max_parents=self.max_parents,
+        )
+
+    @property
+    def chosen_density(self) -> str:
+        """The family to fit where it cannot be left open: "auto" then stands for linear mechanisms."""
+        return "linear" if self.density == "auto" else self.density
+
+    @property
+    def chosen_solver(self) -> str:
+        """What "auto" stands for: structural search, the more accurate and faster one in all our benchmarks."""
+        if self.solver != "auto":
+            return self.solver
+        return "search"
+
+
+def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
+    """Fit with the solver that the request asks for."""
+    if request.chosen_solver != "search":
+        return _solve_by_gradient(dataset, request, progress)
+    configuration = _search_configuration(request, request.constraints(dataset.columns))
+    if request.density == "auto":
+        return solve_by_density(dataset, configuration, progress)
+    if request.chosen_density == "linear":
+        return solve_by_search(dataset, configuration, progress)
+    return solve_nonlinear(dataset, configuration, request.chosen_density, progress)
+
+
+def solve_stream(
+    sample: Dataset, parts: Sequence[Part], request: Request, progress: Progress | None = None
+) -> FitResult:
+    """Fit rows that do not fit into memory; linear search only, because its moments add up."""
+    blocking = [f"solver={request.solver!r}"] if request.chosen_solver != "search" else []
+    blocking += [f"density={request.density!r}"] if request.chosen_density != "linear" else []
+    if blocking:
+        need = "needs" if len(blocking) == 1 else "need"
+        raise ValueError(
+            f"{' and '.join(blocking)} {need} all rows in memory; stream with density='linear' and "
+            "solver='search', or fit a sample of the rows"
+        )
+    configuration = _search_configuration(request, request.constraints(sample.columns))
+    return solve_in_parts(sample, parts, configuration, progress)
+
+
+def _search_configuration(request: Request, constraints: Constraints) -> SearchConfiguration:
+    for name in ("concentration", "learning_rate", "checkpoint"):
+        if getattr(request, name) is not None:
+            raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
+    return SearchConfiguration(
+        intervention=request.intervention,  # type: ignore[arg-type]  # checked against CHOICES
+        max_regimes=request.max_regimes,
+        edge_prior=request.edge_prior,
+        target_prior=request.target_prior,
+        constraints=constraints,
+        n_init=request.n_init,
+        random_state=request.random_state,
+        n_jobs=request.n_jobs,
+        ranks=Ranks.current(),
+    )
+
+
+def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
+    from latentdo.solvers.gradient import GradientConfiguration
+    from latentdo.solvers.gradient import solve as solve_by_gradient
+
+    if request.max_parents is not None:
+        raise ValueError(
+            f"max_parents is not available with solver={request.chosen_solver!r}; use solver='search'"
+        )
+    options: dict[str, Any] = {
+        "density": request.chosen_density,
+        "intervention": "perfect" if request.intervention == "perfect" else "imperfect",
+        "max_regimes": request.max_regimes,
+        "constraints": request.constraints(dataset.columns),
+        "random_state": request.random_state,
+        "device": request.device,
+        "n_jobs": request.n_jobs,
+        "checkpoint": request.checkpoint,
+        "checkpoint_seconds": request.checkpoint_seconds,
+        "verbose": request.verbose,
+    }
+    if request.edge_prior is not None:
+        options["edge_log_odds"] = (
+            request.edge_prior if request.edge_prior.ndim else float(request.edge_prior)
+        )
+    if request.target_prior is not None:
+        options["target_log_odds"] = request.target_prior
+    if request.concentration is not None:
+        options["concentration"] = float(request.concentration)
+    if request.learning_rate is not None:
+        options["learning_rate"] = float(request.learning_rate)
+    if request.chosen_solver == "paper":
+        return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
+    networks = request.chosen_density != "linear"
+    options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
+    return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

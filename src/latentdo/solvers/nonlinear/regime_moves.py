@@ -1,0 +1,334 @@
+"""Changes of regimes judged by evidence: targets come and go, regimes merge and are born."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.graphs import reachability
+from latentdo.model.mechanisms import Noise
+from latentdo.solvers.nonlinear.em import fit_own, refine
+from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.marginal_shifts import Changes
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
+from latentdo.solvers.nonlinear.split_proposals import propose
+from latentdo.solvers.search.local_scores import FREE, TARGET
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
+
+Array = NDArray[np.float64]
+TINY = 1e-300
+
+FLEXIBLE = 3
+"""Gaussians in the noise that a birth has to beat."""
+
+BIRTH = 0.01
+"""Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit."""
+
+MAX_TRIES = 6
+"""Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
+
+
+def conflicts(problem: Problem, state: State) -> int:
+    """Coincidences that a state needs, see :meth:`Changes.conflicts`."""
+    changes = Changes.between(problem.z, state.responsibilities)
+    return changes.conflicts(state.targets, state.adjacency)
+
+
+class Moves:
+    """Improves a state until no move raises its evidence."""
+
+    def __init__(self, problem: Problem, n_components: int, *, flexible: bool = False) -> None:
+        self.problem = problem
+        self.n_components = n_components
+        self.flexible = flexible
+
+    def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
+        """Retarget, merge and (if wanted) give birth, in turns."""
+        if births:
+            state = self.mend(state)
+        state = self.simplify(state)
+        for _ in range(rounds):
+            before = state.evidence
+            state = self.retarget(state)
+            state = self.merge(state)
+            if births and not self.problem.all_labelled and self.problem.max_regimes > 1:
+                state = self.bear(state)
+            if state.evidence < before + 1.0:
+                break
+        return self.simplify(state) if births else state
+
+    def _refine(
+        self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
+    ) -> State:
+        start = state.mechanisms
+        return refine(
+            self.problem,
+            responsibilities,
+            targets,
+            state.adjacency,
+            start,
+            n_components=self.n_components,
+            iterations=iterations,
+        )
+
+    # ------------------------------------------------------------------------------------------------- networks
+
+    def mend(self, state: State) -> State:
+        """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
+        problem = self.problem
+        mechanisms = state.mechanisms
+        mended = False
+        for j, (_, gain) in enumerate(self.flexible_noise(state)):
+            parents = state.model.parents[j]
+            if gain <= 0.0 or not parents.size:
+                continue
+            weights = state.following(j)
+            weights[weights < 1e-3] = 0.0
+            x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
+            rng = np.random.default_rng(j)
+            for start in (mechanisms[j].parameters, None):
+                network, _ = fit_network(
+                    x, y, weights, rng, starts=0 if start is not None else 4, start=start, iterations=120,
+                    tolerance=1e-5,
+                )  # fmt: skip
+                trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
+                if weights @ (trial.log_density(x, y) - mechanisms[j].log_density(x, y)) > 1.0:
+                    mechanisms[j], mended = trial, True
+        if not mended:
+            return state
+        better = refine(
+            problem,
+            state.responsibilities,
+            state.targets,
+            state.adjacency,
+            mechanisms,
+            n_components=self.n_components,
+            iterations=4,
+        )
+        return better if better.evidence > state.evidence else state
+
+    # ------------------------------------------------------------------------------------------------- targets
+
+    def target_gains(self, state: State) -> Array:
+        """What every (regime, variable) would gain by a mechanism of its own, less its cost, ``[K, d]``.
+
+        It has to beat the reference mechanism with flexible noise.
+        """
+        problem, resp = self.problem, state.responsibilities
+        gains = np.full(state.targets.shape, -np.inf)
+        noises = self.flexible_noise(state)
+        counts = resp.sum(axis=0)
+        for j in range(problem.n_variables):
+            reference = noises[j][0].log_density(state.residual(problem.z, j))
+            parents = state.model.parents[j]
+            # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
+            doubtful = noises[j][1] > 0.0
+            for k in range(state.n_regimes):
+                if counts[k] < problem.min_rows:
+                    continue
+                own = state.model.own.get((k, j)) or fit_own(
+                    problem, j, parents, state.mechanism(j), resp[:, k],
+                    n_components=self.n_components, plain=doubtful,
+                )  # fmt: skip
+                density = state.model.log_density_under(problem.z, j, own)
+                gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
+                    max(counts[k], 2.0)
+                )
+        return gains + problem.penalties.target_prior
+
+    def retarget(self, state: State) -> State:
+        """Drop targets that do not pay and add those that would, as long as the evidence rises."""
+        fixed = Changes.between(self.problem.z, state.responsibilities).known(self.problem)
+        gains = self.target_gains(state)
+        wanted = np.where(fixed == FREE, gains > 0.0, fixed == TARGET).astype(np.int8)
+        # The reference mechanism is what most rows share. If most want their own, it is the network that is bad.
+        weights = state.responsibilities.sum(axis=0) / self.problem.n_rows
+        crowded = (weights @ wanted > 0.5) & (weights @ wanted > weights @ state.targets)
+        wanted[:, crowded] = state.targets[:, crowded]
+        if self.flexible:
+            # An intervention takes its effects to where noise that passes through the networks may be of another
+            # width. That is no second intervention, however much one would gain.
+            effects = state.targets.astype(np.int64) @ reachability(state.adjacency).astype(np.int64) > 0
+            wanted[effects & (state.targets == 0) & (fixed == FREE)] = 0
+        changed = wanted != state.targets
+        if not changed.any():
+            return state
+        trial = self._refine(state, state.responsibilities, wanted, 4)
+        if trial.evidence > state.evidence + 0.5:
+            return trial
+        # All at once was too much: the most promising ones alone.
+        order = np.argsort(-np.abs(np.where(changed, np.nan_to_num(gains, neginf=-1e9), 0.0)).ravel())
+        for place in order[: min(MAX_TRIES, int(changed.sum()))]:
+            k, j = np.unravel_index(place, gains.shape)
+            one = state.targets.copy()
+            one[k, j] = wanted[k, j]
+            if one[:, j].all():
+                continue
+            trial = self._refine(state, state.responsibilities, one, 3)
+            if trial.evidence > state.evidence + 0.5:
+                return trial
+        return state
+
+    def simplify(self, state: State) -> State:
+        """Drop targets of regimes with several, where the reference network can learn to fit the regime's rows.
+
+        An intervention takes variables where no other row has been. There the networks of its descendants are off
+        until they have seen its rows, which therefore look like targets too.
+        """
+        problem = self.problem
+        fixed = problem.fixed(state.n_regimes)
+        targets = state.targets.copy()
+        mechanisms = state.mechanisms
+        resp = state.responsibilities
+        counts = resp.sum(axis=0)
+        for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
+            if targets[k].sum() < 2 or counts[k] < problem.min_rows:
+                continue
+            own = state.model.own[int(k), int(j)]
+            others = resp @ (1.0 - targets[:, j])
+            weights = others + resp[:, k]
+            x, y = np.ascontiguousarray(problem.z[:, state.model.parents[j]]), problem.z[:, j]
+            now = float(others @ mechanisms[j].log_density(x, y))
+            now += float(resp[:, k] @ state.model.log_density_under(problem.z, int(j), own))
+            now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(max(counts[k], 2.0))
+            weights[weights < 1e-3] = 0.0
+            rng = np.random.default_rng([int(k), int(j)])
+            network, _ = fit_network(
+                x, y, weights, rng, starts=2, start=mechanisms[j].parameters, iterations=60
+            )
+            trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
+            if float(weights @ trial.log_density(x, y)) > now:
+                targets[k, j], mechanisms[j] = 0, trial
+        if np.array_equal(targets, state.targets):
+            return state
+        simpler = refine(
+            problem, resp, targets, state.adjacency, mechanisms, n_components=self.n_components, iterations=5
+        )
+        return simpler if simpler.evidence > state.evidence else state
+
+    # ------------------------------------------------------------------------------------------------- merges
+
+    def _merges(self, state: State) -> Iterator[tuple[float, int, int, NDArray[np.int8]]]:
+        """Pairs with the change of the variational bound if they become one, and the targets it would have."""
+        problem, resp = self.problem, state.responsibilities
+        n = problem.n_rows
+        counts = np.maximum(resp.sum(axis=0), 1e-9)
+        entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+        density = np.stack(
+            [
+                state.model.log_density_under(problem.z, j, state.model.reference[j])
+                for j in range(problem.n_variables)
+            ]
+        )
+        for a, b in combinations(range(state.n_regimes), 2):
+            if b < problem.n_labelled:
+                continue
+            both = resp[:, a] + resp[:, b]
+            # A mixture could stand for what two regimes do to different variables, so it may not join them.
+            alike = np.array_equal(state.targets[a], state.targets[b])
+            touched = np.flatnonzero(state.targets[a] | state.targets[b])
+            change = 0.5 * np.log(n)
+            change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
+            total = counts[a] + counts[b]
+            change += total * np.log(total) - counts[a] * np.log(counts[a]) - counts[b] * np.log(counts[b])
+            targets = np.zeros(problem.n_variables, dtype=np.int8)
+            for j in touched:
+                now = 0.0
+                for k in (a, b):
+                    own = state.model.own.get((k, int(j)))
+                    if own is None:
+                        now += float(resp[:, k] @ density[j])
+                    else:
+                        now += float(resp[:, k] @ state.model.variable_log_density(problem.z, int(j), k))
+                        now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
+                            max(counts[k], 2.0)
+                        )
+                own = fit_own(
+                    problem, int(j), state.model.parents[j], state.mechanism(int(j)), both,
+                    n_components=self.n_components if alike else 1,
+                )  # fmt: skip
+                alone = state.model.log_density_under(problem.z, int(j), own)
+                kept = (
+                    float(both @ alone)
+                    + problem.penalties.target_prior
+                    - 0.5 * own.n_parameters * np.log(total)
+                )
+                dropped = float(both @ density[j])
+                targets[j] = kept > dropped
+                change += max(kept, dropped) - now
+            if a < problem.n_labelled:
+                fixed = problem.known[a]
+                targets = np.where(fixed == FREE, targets, state.targets[a]).astype(np.int8)
+            yield change, a, b, targets
+
+    def merge(self, state: State) -> State:
+        """Merge regimes as long as the evidence rises, or there are too many."""
+        while state.n_regimes > max(self.problem.n_labelled, 1):
+            merges = sorted(self._merges(state), key=lambda m: -m[0])
+            excess = state.n_regimes > self.problem.max_regimes
+            for change, a, b, targets in merges[:1] if excess else merges[:3]:
+                if change <= 0.0 and not excess:
+                    return state
+                responsibilities = state.responsibilities.copy()
+                responsibilities[:, a] += responsibilities[:, b]
+                joined = state.targets.copy()
+                joined[a] = targets
+                trial = self._refine(
+                    state, np.delete(responsibilities, b, axis=1), np.delete(joined, b, axis=0), 5
+                )
+                if excess or trial.evidence > state.evidence:
+                    state = trial
+                    break
+            else:
+                return state
+        return state
+
+    # ------------------------------------------------------------------------------------------------- births
+
+    def flexible_noise(self, state: State) -> list[tuple[Noise, float]]:
+        """For every variable more flexible noise, and what it would gain.
+
+        Where a network does not fit well its residuals look like those of a hidden regime. Noise of several widths
+        explains them as well; a regime must explain them better.
+        """
+        problem = self.problem
+        found = []
+        for j in range(problem.n_variables):
+            if self.n_components >= FLEXIBLE:
+                found.append((state.mechanism(j).noise, 0.0))
+                continue
+            weights = state.following(j)
+            residual = state.residual(problem.z, j)
+            now = state.mechanism(j).noise
+            flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)
+            gain = float(weights @ (flexible.log_density(residual) - now.log_density(residual)))
+            gain -= 0.5 * (flexible.n_parameters - now.n_parameters) * np.log(max(weights.sum(), 2.0))
+            found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
+        return found
+
+    def _is_stranger(self, state: State, trial: State) -> bool:
+        """Whether the trial needs more coincidences than the state before.
+
+        Rows on which a network is off come from one corner of the parents' space: as a regime of their own they would
+        move the parents, which no intervention on their effect does.
+        """
+        return conflicts(self.problem, trial) > conflicts(self.problem, state)
+
+    def bear(self, state: State) -> State:
+        """Split a regime where that raises the evidence."""
+        noises = self.flexible_noise(state)
+        for birth in propose(self.problem, state, noises, spare_effects=self.flexible):
+            moved = state.responsibilities[:, birth.regime] * birth.leaving
+            responsibilities = np.column_stack([state.responsibilities, moved])
+            responsibilities[:, birth.regime] -= moved
+            trial = self._refine(state, responsibilities, np.vstack([state.targets, birth.targets]), 6)
+            if trial.n_regimes > self.problem.max_regimes:
+                trial = self.merge(trial)
+            to_beat = birth.to_beat + BIRTH * self.problem.n_rows
+            if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
+                return trial
+        return state

@@ -1,0 +1,316 @@
+"""Changing the number of regimes: births where a mechanism hides two, merges where two regimes are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.solvers.search.em import refine, relearn
+from latentdo.solvers.search.intervened_rows import two_mechanisms
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import choose_all_targets
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
+
+TINY = 1e-300
+
+OVERLAP = 0.9
+"""Regimes overlap if rows belong to their likeliest regime with less than this probability on average."""
+
+PROBE_ROWS = 1500
+"""Rows of a regime on which its possible splits are compared."""
+
+MAX_ROUNDS_AT_LIMIT = 8
+"""Rounds of births with as many regimes as are allowed."""
+
+MAX_TAILS = 30
+"""Variables whose tails are tried in one round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Birth:
+    """A regime that would be better as two, told apart by one variable.
+
+    Parameters
+    ----------
+    gain : float
+        Rise of the expected log-likelihood, costs not counted.
+    regime, variable : int
+        What to split, and where it shows.
+    rows, share
+        Rows of the regime, and the part of each that leaves it.
+    """
+
+    gain: float
+    regime: int
+    variable: int
+    rows: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+    def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Move the leaving part into a new last regime."""
+        moved = responsibilities[self.rows, self.regime] * self.share
+        split = np.column_stack([responsibilities, np.zeros(len(responsibilities))])
+        split[self.rows, self.regime] -= moved
+        split[self.rows, -1] = moved
+        return split
+
+
+def propose_births(problem: Problem, state: State) -> list[Birth]:
+    """Births worth trying, the most promising first.
+
+    In every regime and variable: does part of the rows follow the reference mechanism (or the regime's own) and
+    the rest another one?
+    """
+    worth = 1.5 * np.log(problem.n_rows)
+    births = []
+    for k in range(state.n_regimes):
+        rows = np.flatnonzero((state.responsibilities[:, k] > 0.02) & (problem.labels < 0))
+        if rows.size < 2 * problem.min_rows:
+            continue
+        probe = rows[:: -(-rows.size // PROBE_ROWS)]
+        scale = state.responsibilities[rows, k].sum() / state.responsibilities[probe, k].sum()
+        for j in range(problem.n_variables):
+            split = _best_split(problem, state, k, j, probe)
+            if split is None or split.gain * scale < worth:
+                continue
+            share = split.share if probe.size == rows.size else _extend(problem, split, rows)
+            births.append(Birth(split.gain * scale, k, j, rows, share))
+    return sorted(births, key=lambda birth: -birth.gain)
+
+
+_Base = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""Log-density of given rows under a mechanism."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """The best way to split some rows of a regime in two by one variable."""
+
+    gain: float
+    rows: NDArray[np.int64]
+    share: NDArray[np.float64]
+    base: _Base
+    columns: NDArray[np.int64]
+
+
+def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> _Split | None:
+    """Try several guesses for a few steps, and follow the best of them to the end."""
+    model, z = state.model, problem.z[rows]
+    weights = np.ascontiguousarray(state.responsibilities[rows, k])
+    bases: list[_Base] = [lambda at: model.log_density_under(problem.z[at], j, model.reference[j])]
+    if state.targets[k, j]:
+        bases.append(lambda at: model.variable_log_density(problem.z[at], j, k))
+    now = float(weights @ bases[-1](rows))
+    parents = np.flatnonzero(state.adjacency[:, j])
+    shapes = [np.array([0, 1 + j])]
+    if problem.imperfect and parents.size:
+        shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
+    top, best = -np.inf, None
+    for base in bases:
+        density = base(rows)
+        for columns in shapes:
+            view = np.ascontiguousarray(problem.design[rows][:, columns])
+            for guess in _guesses(density, z[:, j]):
+                value = two_mechanisms(
+                    view, 0, columns.size - 1, density, weights, guess, 4, 0.1, VARIANCE_FLOOR
+                )
+                if value > top:
+                    top, best = value, _Split(0.0, rows, guess, base, columns)
+    if best is None:
+        return None
+    view = np.ascontiguousarray(problem.design[rows][:, best.columns])
+    density, share = best.base(rows), best.share.copy()
+    value = two_mechanisms(view, 0, best.columns.size - 1, density, weights, share, 25, 0.1, VARIANCE_FLOOR)
+    return replace(best, gain=float(value) - now, share=share) if value > now else None
+
+
+def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Carry a split found on some rows to all: one more step, started from the nearest probed value of the variable."""
+    known = problem.design[split.rows, split.columns[-1]]
+    order = np.argsort(known)
+    place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
+    share = np.array(split.share[order[place]])
+    view = np.ascontiguousarray(problem.design[rows][:, split.columns])
+    n_second = split.columns.size - 1
+    two_mechanisms(view, 0, n_second, split.base(rows), np.ones(rows.size), share, 10, 0.1, VARIANCE_FLOOR)
+    return share
+
+
+def _guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Who might leave: the rows that the mechanism explains worst, at three depths, and either end of the values."""
+    misfit = np.argsort(np.argsort(base)) / len(base)
+    rank = np.argsort(np.argsort(values)) / len(values)
+    masks = [misfit < 0.1, misfit < 0.35, misfit < 0.7, rank < 0.15, rank > 0.85]
+    return [mask.astype(np.float64) for mask in masks]
+
+
+def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int]]:
+    """Pairs of regimes by how much the variational bound changes if they become one, best first.
+
+    With the assignment otherwise unchanged the bound is exact: moments add up, and so do responsibilities. Two
+    labelled regimes are never merged. Only variables that either regime targets can change their score.
+    """
+    resp = state.responsibilities
+    moments = Moments.of(problem.design, resp)
+    counts = moments.counts
+    n = float(counts.sum())
+    _, base = choose_all_targets(problem, moments, state.adjacency)
+    entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+    merges = []
+    for a, b in combinations(range(state.n_regimes), 2):
+        if b < problem.n_labelled:
+            continue
+        touched = np.flatnonzero(state.targets[a] | state.targets[b])
+        _, scores = choose_all_targets(problem, moments.merged(a, b), state.adjacency, touched)
+        both = resp[:, a] + resp[:, b]
+        change = float((scores - base)[touched].sum()) + 0.5 * np.log(n)
+        change += (
+            _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
+        )
+        change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
+        merges.append((change, a, b))
+    return sorted(merges, reverse=True)
+
+
+def _weight_term(count: float, n: float) -> float:
+    return float(count * np.log(max(count, TINY) / n))
+
+
+def merge(responsibilities: NDArray[np.float64], first: int, second: int) -> NDArray[np.float64]:
+    """Add regime ``second`` to ``first`` and drop it."""
+    joined = responsibilities.copy()
+    joined[:, first] += joined[:, second]
+    return np.delete(joined, second, axis=1)
+
+
+def merge_while_better(problem: Problem, state: State) -> State:
+    """Merge regimes as long as the evidence rises, or there are too many."""
+    while state.n_regimes > max(problem.n_labelled, 1):
+        merges = propose_merges(problem, state)
+        if not merges:
+            return state
+        excess = state.n_regimes - problem.max_regimes
+        if excess > 0:
+            state = _merge_several(problem, state, merges, excess)
+            continue
+        for change, a, b in merges[:3]:
+            trial = (
+                None if change <= 0 else refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+            )
+            if trial is not None and trial.evidence > state.evidence:
+                state = trial
+                break
+        else:
+            return state
+    return state
+
+
+def _merge_several(problem: Problem, state: State, merges: list[tuple[float, int, int]], count: int) -> State:
+    """Merge the ``count`` best disjoint pairs at once."""
+    responsibilities = state.responsibilities.copy()
+    gone: list[int] = []
+    used: set[int] = set()
+    for _, a, b in merges:
+        if len(gone) < count and not used & {a, b}:
+            responsibilities[:, a] += responsibilities[:, b]
+            gone.append(b)
+            used |= {a, b}
+    return refine(problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=5)
+
+
+def fits(state: State, max_regimes: int) -> bool:
+    """Whether the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
+    return state.n_regimes + bool(state.targets.any(axis=1).all()) <= max_regimes
+
+
+def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
+    """Merge until the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
+    while not fits(state, max_regimes) and state.n_regimes > 1:
+        _, a, b = propose_merges(problem, state)[0]
+        state = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+    return state
+
+
+def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
+    """Apply births (of different regimes) together, merge if there are too many, and keep what is better."""
+    responsibilities = state.responsibilities
+    for birth in births:
+        responsibilities = birth.apply(responsibilities)
+    trial = refine(problem, responsibilities, state.adjacency)
+    if trial.n_regimes > problem.max_regimes:
+        trial = merge_while_better(problem, trial)
+    return trial if trial.evidence > state.evidence + 1.0 else None
+
+
+def overlapping(state: State) -> bool:
+    """Whether rows belong to their likeliest regime only with some doubt."""
+    return bool(state.responsibilities.max(axis=1).mean() < OVERLAP)
+
+
+def try_tails(problem: Problem, state: State) -> State:
+    """Where regimes overlap: let a regime grow from either tail of every variable in turn, and keep what pays.
+
+    An intervention on a variable without parents hardly shows in that variable alone; it shows once its rows are
+    *not* explained by the other interventions. So the newcomer gets its target for a while before it has to pay.
+    """
+    known = problem.labels >= 0
+    for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
+        rank = np.argsort(np.argsort(problem.z[:, j])) / problem.n_rows
+        for tail in (rank < 0.12, rank > 0.88):
+            source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
+            rows = np.flatnonzero(tail & ~known)
+            birth = Birth(0.0, source, int(j), rows, np.full(rows.size, 0.8))
+            targets = np.vstack([state.targets, np.eye(problem.n_variables, dtype=np.int8)[j]])
+            targets[-1] |= state.targets[source]
+            grown = birth.apply(state.responsibilities)
+            trial = refine(problem, grown, state.adjacency, iterations=12, targets=targets)
+            if trial.evidence < state.evidence - 3.0 * np.log(problem.n_rows):
+                continue
+            trial = refine(problem, trial.responsibilities, state.adjacency, iterations=30, tolerance=0.02)
+            if trial.n_regimes > problem.max_regimes:
+                trial = merge_while_better(problem, trial)
+            if trial.evidence > state.evidence + 1.0:
+                state = merge_while_better(problem, trial)
+    return state
+
+
+def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int = 25) -> State:
+    """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
+    if problem.all_labelled:
+        return state
+    state = merge_while_better(problem, state)
+    rounds_at_limit = 0
+    for _ in range(rounds):
+        births = propose_births(problem, state)
+        distinct = [
+            birth for i, birth in enumerate(births) if birth.regime not in {b.regime for b in births[:i]}
+        ]
+        room = problem.max_regimes - state.n_regimes
+        grown = _try_births(problem, state, distinct[:room]) if min(len(distinct), room) > 1 else None
+        # At the limit every birth costs a merge: look at fewer, and not for ever.
+        full = room <= 0
+        rounds_at_limit += full
+        if rounds_at_limit > MAX_ROUNDS_AT_LIMIT:
+            break
+        for birth in births[: 3 if full else 8] if grown is None else ():
+            grown = _try_births(problem, state, [birth])
+            if grown is not None:
+                break
+        if grown is not None:
+            state = merge_while_better(problem, grown)
+            continue
+        again = relearn(problem, state.responsibilities, adjacency=state.adjacency)
+        if again.evidence < state.evidence + 0.5:
+            state = state if state.evidence >= again.evidence else again
+            break
+        state = merge_while_better(problem, again)
+    if not tails or not overlapping(state):
+        return state
+    grown = try_tails(problem, state)
+    return state if grown is state else improve(problem, grown, rounds=rounds)

@@ -1,0 +1,144 @@
+"""Births and merges: what was wrongly joined comes apart, what was wrongly split comes together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from latentdo.scm import simulate
+from latentdo.solvers.search import em, regime_moves
+from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import choose_all_targets
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(n_variables=4, edges_per_node=1, n_samples=1200, random_state=11)
+
+
+@pytest.fixture(scope="module")
+def truth(make_problem, one_hot, data):
+    problem = make_problem(data.X)
+    return problem, em.relearn(problem, one_hot(data.regimes))
+
+
+def _agreement(state, data):
+    return adjusted_rand_score(data.regimes, state.responsibilities.argmax(axis=1))
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 3), (2, 4)])
+def test_a_merged_pair_is_split_again(truth, data, pair):
+    problem, best = truth
+    merged = em.refine(problem, regime_moves.merge(best.responsibilities, *pair), best.adjacency)
+    assert merged.evidence < best.evidence
+    births = regime_moves.propose_births(problem, merged)
+    assert births
+    assert births[0].gain == max(birth.gain for birth in births)
+    state = regime_moves.improve(problem, merged)
+    assert state.n_regimes == 5
+    assert state.evidence >= best.evidence - 1.0
+    assert _agreement(state, data) > 0.97
+
+
+@pytest.mark.parametrize("regime", [0, 2])
+def test_a_split_regime_is_merged(truth, data, regime):
+    problem, best = truth
+    rng = np.random.default_rng(0)
+    share = rng.random(problem.n_rows) < 0.5
+    moved = best.responsibilities[:, regime] * share
+    split = np.column_stack([best.responsibilities, moved])
+    split[:, regime] -= moved
+    state = em.refine(problem, split, best.adjacency, iterations=2)
+    assert state.n_regimes == 6
+    change, a, b = regime_moves.propose_merges(problem, state)[0]
+    assert change > 0
+    assert {a, b} == {regime, 5}
+    state = regime_moves.merge_while_better(problem, state)
+    assert state.n_regimes == 5
+    assert state.evidence >= best.evidence - 1.0
+    assert _agreement(state, data) > 0.97
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tails", [False, True])
+def test_improve_never_loses_evidence(make_problem, seed, tails):
+    data = simulate(n_variables=3, edges_per_node=1, n_samples=500, preset="dcdi", random_state=seed)
+    problem = make_problem(data.X, imperfect=bool(seed % 2))
+    rng = np.random.default_rng(seed)
+    state = em.relearn(problem, rng.dirichlet(np.full(3 + seed, 0.2), problem.n_rows), rounds=2)
+    better = regime_moves.improve(problem, state, tails=tails)
+    assert better.evidence >= state.evidence - 1e-6
+    np.testing.assert_allclose(better.responsibilities.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_improving_the_optimum_changes_nothing(truth, data):
+    problem, best = truth
+    state = regime_moves.improve(problem, best)
+    assert state.evidence >= best.evidence
+    assert state.n_regimes == 5
+    np.testing.assert_array_equal(state.adjacency, data.adjacency)
+
+
+def test_a_birth_moves_rows_and_loses_none(truth):
+    problem, best = truth
+    rows = np.arange(0, problem.n_rows, 3)
+    birth = regime_moves.Birth(1.0, 0, 1, rows, np.full(rows.size, 0.25))
+    split = birth.apply(best.responsibilities)
+    np.testing.assert_allclose(split[:, [0, -1]].sum(axis=1), best.responsibilities[:, 0])
+    np.testing.assert_allclose(split[rows, -1], 0.25 * best.responsibilities[rows, 0])
+    np.testing.assert_allclose(split.sum(axis=1), 1.0)
+    np.testing.assert_allclose(regime_moves.merge(split, 0, split.shape[1] - 1), best.responsibilities)
+
+
+def _bound(problem, responsibilities, adjacency):
+    """Variational bound less costs, from its definition."""
+    moments = Moments.of(problem.design, responsibilities)
+    counts = responsibilities.sum(axis=0)
+    _, scores = choose_all_targets(problem, moments, adjacency)
+    entropy = -np.sum(responsibilities * np.log(np.maximum(responsibilities, 1e-300)))
+    weights = counts @ np.log(counts / counts.sum()) - 0.5 * (len(counts) - 1) * np.log(counts.sum())
+    return scores.sum() + weights + entropy
+
+
+def test_merges_are_judged_by_the_exact_change_of_the_bound(make_problem, one_hot):
+    data = simulate(n_variables=3, edges_per_node=1, n_samples=600, preset="dcdi", random_state=3)
+    problem = make_problem(data.X)
+    state = em.refine(problem, one_hot(data.regimes), data.adjacency.to_numpy().astype(np.int8))
+    before = _bound(problem, state.responsibilities, state.adjacency)
+    merges = regime_moves.propose_merges(problem, state)
+    assert len(merges) == state.n_regimes * (state.n_regimes - 1) / 2
+    assert [change for change, *_ in merges] == sorted((change for change, *_ in merges), reverse=True)
+    for change, a, b in merges:
+        after = _bound(problem, regime_moves.merge(state.responsibilities, a, b), state.adjacency)
+        assert change == pytest.approx(after - before, abs=1e-3)
+
+
+def test_max_regimes_is_a_limit(make_problem, one_hot, data):
+    problem = make_problem(data.X, max_regimes=3)
+    state = em.relearn(problem, one_hot(data.regimes))
+    assert regime_moves.improve(problem, state).n_regimes <= 3
+
+
+def test_labelled_components_are_never_merged(make_problem, one_hot, data):
+    """Labels 0 and 1 are made up: both are parts of the same regime."""
+    labels = np.full(len(data.regimes), -1)
+    observational = np.flatnonzero(data.regimes == 0)
+    labels[observational[::2]] = 0
+    labels[observational[1::2]] = 1
+    problem = make_problem(data.X, labels=labels, known=np.full((2, 4), FREE))
+    start = np.zeros((len(labels), 6))
+    start[:, 2:] = np.eye(4)[np.maximum(data.regimes - 1, 0)]
+    state = em.relearn(problem, problem.clamp(start))
+    assert all(b >= 2 for _, _, b in regime_moves.propose_merges(problem, state))
+    state = regime_moves.improve(problem, state)
+    known = labels >= 0
+    np.testing.assert_array_equal(state.responsibilities[known].argmax(axis=1), labels[known])
+
+
+def test_nothing_moves_where_everything_is_labelled(make_problem, one_hot, data):
+    problem = make_problem(data.X, labels=data.regimes, known=np.full((5, 4), FREE))
+    state = em.relearn(problem, one_hot(data.regimes))
+    assert regime_moves.improve(problem, state) is state
+    assert regime_moves.propose_births(problem, state) == []

@@ -1,0 +1,95 @@
+"""The family of densities that "auto" chooses."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from latentdo import LatentInterventionDAG, simulate
+from latentdo.data import Dataset
+from latentdo.solvers import auto_density
+from latentdo.solvers.search.solve import SearchConfiguration, solve
+
+
+def table(mechanism, seed=0):
+    return simulate(4, 1.0, mechanism, "stochastic", 2500, "paper", random_state=seed)
+
+
+def curved(n=3000, seed=0):
+    """A quarter of the rows hit in the effect of a bent curve."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    hit = np.arange(n) < n // 4
+    y = np.where(hit, 6.0, np.abs(x)) + 0.1 * rng.normal(size=n)
+    return np.column_stack([x, y, rng.normal(size=n)])
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_straight_mechanisms_show_no_curves(seed):
+    dataset = Dataset.from_table(table("linear", seed).X)
+    how = SearchConfiguration()
+    assert not auto_density.is_curved(dataset, how, solve(dataset, how))
+
+
+def test_auto_is_the_linear_fit_on_linear_data():
+    data = table("linear")
+    auto = LatentInterventionDAG().fit(data.X)
+    linear = LatentInterventionDAG(density="linear").fit(data.X)
+    assert auto.result_.density == "linear"
+    assert auto.result_.evidence == linear.result_.evidence
+
+
+def test_auto_takes_networks_where_they_explain_more_and_says_so():
+    model = LatentInterventionDAG().fit(curved())
+    assert model.result_.density in ("nonlinear", "flow")
+    assert model.adjacency_.to_numpy().tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
+    entries = {entry["model"]: entry for entry in model.result_.comparison}
+    assert entries[f"{model.result_.density} mechanisms"]["chosen"]
+    assert not entries["linear mechanisms"]["chosen"]
+
+
+@pytest.mark.parametrize("seed", [1200, 1201])
+def test_lines_that_follow_a_curve_with_invented_regimes_lose(seed):
+    data = simulate(5, 1, "nonlinear", n_samples=3000, random_state=seed)
+    model = LatentInterventionDAG().fit(data.X)
+    assert model.result_.density in ("nonlinear", "flow")
+    assert model.targets_.to_numpy().sum() == 5
+    entries = {entry["model"]: entry for entry in model.result_.comparison}
+    assert entries["linear mechanisms"]["targets"] > 5
+
+
+@pytest.mark.parametrize(
+    ("gain", "targets", "wins"),
+    [
+        (1.0, 10, True),
+        (-1.0, 10, False),
+        (-49.0, 11, True),
+        (-51.0, 11, False),
+        (-999.0, 30, True),
+        (1.0, 9, True),
+    ],
+)
+def test_invented_targets_count_against_lines(gain, targets, wins):
+    """A thousand rows; the networks need ten targets."""
+
+    def result(evidence, needed):
+        topology = SimpleNamespace(targets=np.ones((needed, 1)))
+        return SimpleNamespace(evidence=evidence, model=SimpleNamespace(topology=topology))
+
+    assert auto_density._is_better(result(gain, 10), result(0.0, targets), 1000) == wins
+
+
+def test_wide_tables_get_a_warning_instead_of_networks(monkeypatch):
+    monkeypatch.setattr(auto_density, "WIDEST", 2)
+    result = auto_density.solve(Dataset.from_table(curved()), SearchConfiguration())
+    assert result.density == "linear"
+    assert "density='nonlinear'" in result.warnings[-1]
+
+
+def test_an_interrupt_of_the_second_search_keeps_the_first(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auto_density, "search_networks", interrupted)
+    result = auto_density.solve(Dataset.from_table(curved()), SearchConfiguration())
+    assert (result.status, result.density) == ("interrupted", "linear")

@@ -1,7 +1,7 @@
 """Order search: the best DAG over orders of the variables, when there are too many subsets to enumerate.
 
-Given an order, every variable takes its best parent set among its predecessors, a look-up in its parent-set table. Moving
-one variable through the order, place by place, changes only two parent sets a step, so trying *all* its places costs
+Given an order, every variable takes its best parent set among its predecessors, a look-up in its table. Moving one
+variable through the order, place by place, changes only two parent sets per step, so trying *all* its places costs
 *d* look-ups (the insertion move of GRaSP and BOSS). Insertions run until none helps; then the best order is shaken
 and the climb repeated.
 """

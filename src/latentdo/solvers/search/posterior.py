@@ -1,10 +1,10 @@
 r"""How sure: sums over all DAGs, weighted by their scores.
 
-With parent-set weights :math:`e^{s_j(P)}` the posterior of a DAG is the product over its parent sets. For few variables the
-sum over *all* DAGs is done exactly, layer by layer (Kuipers and Moffa, 2017): the variables without parents come
-first, then those whose parents are all placed and that have at least one in the layer just placed. Every DAG has
-exactly one such layering, so nothing is counted twice and every term is positive. Beyond that, orders are sampled
-(Friedman and Koller, 2003) and DAGs within each order; that prior favours graphs that fit many orders.
+With weights :math:`e^{s_j(P)}` of parent sets the posterior of a DAG is the product over its parent sets. For few
+variables the sum over *all* DAGs is done exactly, layer by layer (Kuipers and Moffa, 2017): the variables without
+parents come first, then those whose parents are all placed and that have at least one in the layer just placed. Every
+DAG has exactly one such layering, so nothing is counted twice and every term is positive. Beyond that, orders are
+sampled (Friedman and Koller, 2003) and DAGs within each order; that prior favours graphs that fit many orders.
 """
 
 from __future__ import annotations

@@ -120,8 +120,7 @@ def _result(
     # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
     probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, 0.5))
     target_probabilities = np.where(known, targets, probabilities)
-    if problem.n_labelled == 0:
-        target_probabilities[0] = 0.0
+    target_probabilities[0] = 0.0  # the reference, whoever was found to belong to it
     edges = _edge_probabilities(run, state.adjacency)
     return FitResult(
         model=model,

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from latentdo import BootstrapDAG, LatentInterventionDAG
 from latentdo.cli import main
@@ -180,10 +181,8 @@ def test_a_kill_at_any_step_of_saving_leaves_the_old_file_or_the_new(tmp_path, r
 
     path = tmp_path / "file"
     boots = [BootstrapDAG(LatentInterventionDAG(max_regimes=1), 1).fit(small_table(seed)) for seed in (0, 1)]
-    blank: dict[str, Any] = dict.fromkeys(TrainState.__dataclass_fields__, None)
     states = [
-        TrainState(**blank | {"step": n, "lagrangian": AugmentedLagrangian(), "history": (), "warnings": ()})
-        for n in (0, 1)
+        TrainState({}, {}, torch.zeros(1, dtype=torch.uint8), AugmentedLagrangian(), step=n) for n in (0, 1)
     ]
     writers = {
         "model": ([lambda r=r: save_result(r, path) for r in results], lambda: load_result(path)),

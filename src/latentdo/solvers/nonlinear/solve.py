@@ -116,8 +116,7 @@ class NetworkStrategy:
         # What did not move is no target, whatever a misfit of its network would gain.
         known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
         probabilities = np.where(known, targets, probabilities)
-        if problem.n_labelled == 0:
-            probabilities[0] = 0.0
+        probabilities[0] = 0.0  # the reference, whoever was found to belong to it
         edges = _edge_probabilities(standing, state.adjacency)
         ancestors = _ancestor_probabilities(edges, configuration.random_state)
         return Conclusion(final, "flow" if mixed else "nonlinear", edges, ancestors, probabilities)

@@ -230,6 +230,5 @@ def target_probabilities(
                     fixed == 0,
                 )
             probabilities[k, j] = expit(scores[1] - scores[0]) if np.isfinite(scores).any() else targets[k, j]
-    if problem.n_labelled == 0:
-        probabilities[0] = 0.0
+    probabilities[0] = 0.0  # the reference, whoever was found to belong to it
     return probabilities

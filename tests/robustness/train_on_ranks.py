@@ -24,7 +24,7 @@ from latentdo.data import Dataset
 from latentdo.model.variational.supervision import Supervision
 from latentdo.ranks import Ranks, joined_ranks
 from latentdo.solvers.gradient import GradientConfiguration, solve
-from latentdo.solvers.gradient.build import build, build_problem
+from latentdo.solvers.gradient.build import build, training_rows
 from latentdo.solvers.gradient.loop import Trainer
 from latentdo.solvers.search import out_of_core
 
@@ -47,7 +47,7 @@ def train(density: str, batch_size: int | None) -> dict[str, np.ndarray]:
     dataset = Dataset.from_table(drawn.X, regimes=some)
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
     torch.manual_seed(0)
-    problem = build_problem(dataset.z, supervision, c, np.random.default_rng(0))
+    problem = training_rows(dataset.z, supervision, c, np.random.default_rng(0))
     mixture = build(dataset.n_variables, supervision, c).to(problem.x.dtype)
     trainer = Trainer(mixture, problem, c)
     state, _ = trainer.run(trainer.initial_state())

@@ -9,8 +9,9 @@ from scipy.special import logsumexp, softmax
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism, Noise
-from latentdo.solvers.nonlinear.em import fit_model, fit_own, refine, settle, structure_cost
+from latentdo.solvers.nonlinear.em import fit_model, fit_own, refine
 from latentdo.solvers.nonlinear.levenberg import UNITS
+from latentdo.solvers.search.em import weigh
 
 
 def _truth(problem, planted, one_hot, n_components=1, **options):
@@ -35,22 +36,19 @@ def test_structure_costs_by_hand(make_problem):
         ),
         {(1, 1): LinearMechanism(np.zeros(2), Noise.gaussian(1.0))},
     )
-    responsibilities = np.repeat(np.eye(2), [60, 40], axis=0)
     weights = 0.5 * np.log(100)
     first = 0.5 * 2 * np.log(100)  # mean and variance of a, from all rows
     second = 0.5 * (8 + 7) * np.log(60)  # network and noise of b, from the reference
     own = 0.5 * 3 * np.log(40)
-    assert structure_cost(problem, model, responsibilities) == pytest.approx(
-        weights + first + second + own + 0.7 + 3.0
-    )
+    assert problem.penalties.cost(model, 100) == pytest.approx(weights + first + second + own + 0.7 + 3.0)
 
 
-def test_settling_is_bayes_rule(make_problem, planted, one_hot):
+def test_weighing_is_bayes_rule(make_problem, planted, one_hot):
     problem = make_problem(planted.x)
     model = fit_model(
         problem, one_hot(planted.regimes), planted.targets, planted.adjacency, {}, n_components=1
     )
-    state = settle(problem, model)
+    state = weigh(problem, model)
     joint = model.log_joint(problem.z)
     assert state.loglik == pytest.approx(logsumexp(joint, axis=1).sum())
     np.testing.assert_allclose(state.responsibilities, softmax(joint, axis=1), atol=1e-10)

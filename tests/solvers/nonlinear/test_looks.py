@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from latentdo.solvers.nonlinear.search import MISFIT, SEARCH_NOISE, Search
 
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import NetworkMechanism, Noise
+from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.separated_peaks import divide
+from latentdo.solvers.nonlinear.stages import MISFIT, SEARCH_NOISE, NetworkRun, NetworkStanding
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
 
 
 @pytest.fixture
 def search(make_problem, planted):
-    return Search(
-        make_problem(planted.x), SearchConfiguration(), SEARCH_NOISE, Journal(None), np.random.default_rng(0),
+    return NetworkRun(
+        make_problem(planted.x),
+        SearchConfiguration(),
+        Journal(None),
+        np.random.default_rng(0),
         flexible=False,
-    )  # fmt: skip
+    )
+
+
+def standing(state, **parts):
+    """A state as a stage would hand it on."""
+    rest = {"rough": None, "labels": np.zeros(len(state.responsibilities), dtype=np.int64), "looks": 1}
+    return NetworkStanding(state=state, **rest | parts)
 
 
 @pytest.fixture
@@ -29,21 +41,21 @@ def truth(search, planted, one_hot):
 
 
 def test_a_look_from_the_truth_stays_there(search, truth, planted):
-    again = search.again(truth)
+    again = stages.look_again(search, standing(truth)).state
     assert again.n_regimes == truth.n_regimes
     assert adjusted_rand_index(planted.regimes, again.responsibilities.argmax(axis=1)) > 0.95
     assert (again.adjacency >= planted.adjacency).all()  # predecessors, before any is dropped
 
 
 def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth, monkeypatch):
-    module = "latentdo.solvers.nonlinear.search"
+    module = "latentdo.solvers.nonlinear.stages"
 
     def blind(problem, minority):
         k = problem.n_labelled
         return np.eye(k)[problem.labels], np.zeros((k, problem.n_variables), dtype=np.int8)
 
     monkeypatch.setattr(f"{module}.first_regimes", blind)
-    again = search.again(truth)
+    again = stages.look_again(search, standing(truth)).state
     assert again.n_regimes == truth.n_regimes
     np.testing.assert_array_equal(again.targets, truth.targets)
 
@@ -53,7 +65,7 @@ def test_earlier_networks_serve_where_fresh_ones_fit_worse(search, truth, plante
     flat = NetworkMechanism(np.zeros(1), Noise.gaussian(1.0))
     wide = NetworkMechanism(np.zeros(3), Noise.gaussian(1.0))  # constant in two inputs
     fresh = {0: flat, 1: flat, 2: wide}
-    better = search._better_before(truth, [[], [], [0, 1]], fresh, planted.targets)
+    better = stages.better_before(search.problem, truth, [[], [], [0, 1]], fresh, planted.targets)
     assert set(better) == {2}
     x, y = np.ascontiguousarray(search.problem.z[:, :2]), search.problem.z[:, 2]
     untouched = planted.regimes != 3
@@ -66,10 +78,10 @@ def test_earlier_networks_serve_where_fresh_ones_fit_worse(search, truth, plante
 @pytest.mark.parametrize("flexible", [False, True])
 def test_coincidences_count_more_than_some_evidence(search, truth, flexible, monkeypatch):
     """Fewer are better unless they cost more than a misfit explains; more only if evidence gains more than that."""
-    search.flexible = flexible
+    search = replace(search, flexible=flexible)
     limit = MISFIT * (2.0 if flexible else 1.0) * search.problem.n_rows
     counts = {}
-    monkeypatch.setattr("latentdo.solvers.nonlinear.search.conflicts", lambda _, state: counts[id(state)])
+    monkeypatch.setattr("latentdo.solvers.nonlinear.stages.conflicts", lambda _, state: counts[id(state)])
 
     def state(evidence, coincidences):
         made = type("S", (), {"evidence": evidence})()
@@ -79,12 +91,12 @@ def test_coincidences_count_more_than_some_evidence(search, truth, flexible, mon
 
     kept = []
     before = state(0.0, 2)
-    assert search._is_better(state(2.0, 2), before)
-    assert not search._is_better(state(0.5, 2), before)
-    assert search._is_better(state(2.0 - limit, 1), before)
-    assert not search._is_better(state(-limit, 1), before)
-    assert search._is_better(state(2.0 + limit, 3), before)
-    assert not search._is_better(state(limit, 3), before)
+    assert stages.is_better(search, state(2.0, 2), before)
+    assert not stages.is_better(search, state(0.5, 2), before)
+    assert stages.is_better(search, state(2.0 - limit, 1), before)
+    assert not stages.is_better(search, state(-limit, 1), before)
+    assert stages.is_better(search, state(2.0 + limit, 3), before)
+    assert not stages.is_better(search, state(limit, 3), before)
 
 
 @pytest.fixture
@@ -95,10 +107,8 @@ def wrong_way_round(make_problem):
     a = np.where(regimes == 1, 4.5 + 0.3 * rng.standard_normal(1200), rng.standard_normal(1200))
     b = np.abs(a) + 0.1 * rng.standard_normal(1200)
     b = np.where(regimes == 2, -4.0 + 0.3 * rng.standard_normal(1200), b)
-    run = Search(
-        make_problem(np.column_stack([a, b])), SearchConfiguration(), 3, Journal(None),
-        np.random.default_rng(0), flexible=True,
-    )  # fmt: skip
+    problem = make_problem(np.column_stack([a, b]))
+    run = NetworkRun(problem, SearchConfiguration(), Journal(None), np.random.default_rng(0), flexible=True)
     rows = np.eye(2)[np.minimum(regimes, 1)]
     targets = np.array([[0, 0], [0, 1]], dtype=np.int8)
     adjacency = np.array([[0, 0], [1, 0]], dtype=np.int8)
@@ -108,17 +118,18 @@ def wrong_way_round(make_problem):
 def test_joined_regimes_are_thought_over(wrong_way_round):
     run, joined, regimes = wrong_way_round
     assert joined.n_regimes == 2
-    run.labels = joined.responsibilities.argmax(axis=1)
-    after = run.rethink(joined)
+    labels = joined.responsibilities.argmax(axis=1)
+    found = stages.divide_regimes(run, standing(joined, labels=labels))
+    after = found.state
     assert after.n_regimes == 3
     assert adjusted_rand_index(regimes, after.responsibilities.argmax(axis=1)) > 0.95
     np.testing.assert_array_equal(after.adjacency, [[0, 1], [0, 0]])
-    assert run.parents[1].parents == (0,)
+    assert found.parents[1].parents == (0,)
 
 
 def test_regimes_that_the_order_was_found_with_are_not_thought_over(wrong_way_round, monkeypatch):
     run, joined, _ = wrong_way_round
     parts, _ = divide(run.problem, joined)
-    run.labels = parts.argmax(axis=1)
-    monkeypatch.setattr(run, "look", None)
-    assert run.rethink(joined) is joined
+    monkeypatch.setattr(stages, "look", None)
+    before = standing(joined, labels=parts.argmax(axis=1))
+    assert stages.divide_regimes(run, before) is before

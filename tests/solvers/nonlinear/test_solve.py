@@ -10,8 +10,8 @@ from latentdo.graphs import is_dag
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism
 from latentdo.scm import simulate
-from latentdo.solvers.nonlinear import search
 from latentdo.solvers.nonlinear import solve as module
+from latentdo.solvers.nonlinear import stages
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,8 @@ def test_the_same_seed_gives_the_same_fit(data, latent):
 def test_the_order_of_the_history(latent):
     steps = [entry["step"] for entry in latent.result_.history]
     every = ["regimes", "moves", "regimes, look 2", "moves, look 2", "regimes, look 3", "moves, look 3"]
-    assert len(every) == 2 * (1 + search.PASSES)
-    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + search.PASSES))
+    assert len(every) == 2 * (1 + stages.PASSES)
+    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + stages.PASSES))
     assert steps[-2:] == ["parents", "final"]
     evidence = [entry["evidence"] for entry in latent.result_.history]
     assert evidence[1] >= evidence[0]
@@ -221,7 +221,7 @@ def test_an_interrupt_before_the_first_state_is_passed_on(data, monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "rough_graph", interrupt)
+    monkeypatch.setattr(stages, "rough_graph", interrupt)
     with pytest.raises(KeyboardInterrupt):
         _fit(data)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.intervened_rows import minority_table, two_mechanisms
 
 NO_BASE = np.empty(0)

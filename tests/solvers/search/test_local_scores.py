@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from latentdo.model.penalties import VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import (
     FREE,
     REFERENCE,

@@ -67,9 +67,7 @@ def test_new_regimes_get_names_that_are_free(labels, n_regimes, names):
 def test_a_journal_keeps_and_tells():
     heard = []
     journal = Journal(heard.append)
-    state = SimpleNamespace(
-        evidence=-1.5, n_components=3, adjacency=np.array([[0, 1], [0, 0]], dtype=np.int8)
-    )
+    state = SimpleNamespace(evidence=-1.5, n_regimes=3, adjacency=np.array([[0, 1], [0, 0]], dtype=np.int8))
     journal.note("first", state)
     journal.note("second", state)
     assert heard == journal.entries

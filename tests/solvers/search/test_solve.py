@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from latentdo.data import Dataset
+from latentdo.graphs.constraints import Constraints
 from latentdo.metrics import adjusted_rand_index
 from latentdo.scm import simulate
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem, solve
@@ -94,10 +95,10 @@ def test_constraints_reach_every_start(data):
     """Forbidding a true edge must hold for every start that could win."""
     i, j = np.argwhere(data.adjacency.to_numpy())[0]
     names = list(data.X.columns)
+    constraints = Constraints.build(names, forbidden=[(names[i], names[j])], max_parents=1)
     for seed in range(2):
         result = solve(
-            Dataset.from_table(data.X[:1000]),
-            SearchConfiguration(forbidden=[(names[i], names[j])], max_parents=1, random_state=seed),
+            Dataset.from_table(data.X[:1000]), SearchConfiguration(constraints=constraints, random_state=seed)
         )
         assert result.adjacency.iloc[i, j] == 0
         assert result.adjacency.to_numpy().sum(axis=0).max() <= 1

@@ -252,11 +252,6 @@ class LatentMixture(nn.Module):
             label_bonus=bonus,
         )
 
-    def _embedding_weight(self, priors: Priors, n_rows: int) -> float:
-        if self.architecture.closed_form:
-            return 0.0  # they are not used
-        return float(n_rows) if priors.per_row_embeddings else 1.0
-
     def exact_evidence(
         self,
         x: Tensor,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.solvers.search.local_scores import LOG_2PI, regression
+from latentdo.solvers.search.local_scores import LOG_2PI, regression, weighted_gram
 
 
 @njit
@@ -34,28 +34,12 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     contrast_a, contrast_b = np.empty(n_first + 1), np.empty(n_second + 1)
     before, loglik = -np.inf, -np.inf
     for step in range(iterations):
-        gram_a[:] = 0.0
-        gram_b[:] = 0.0
-        share = 0.0
-        for i in range(n):
-            w_b = weights[i] * second[i]
-            w_a = weights[i] - w_b
-            share += w_b
-            value = rows[i, last]
-            if n_first:
-                for a in range(n_first):
-                    scaled = w_a * rows[i, a]
-                    for b in range(a + 1):
-                        gram_a[a, b] += scaled * rows[i, b]
-                    gram_a[n_first, a] += scaled * value
-                gram_a[n_first, n_first] += w_a * value * value
-            for a in range(n_second):
-                scaled = w_b * rows[i, a]
-                for b in range(a + 1):
-                    gram_b[a, b] += scaled * rows[i, b]
-                gram_b[n_second, a] += scaled * value
-            gram_b[n_second, n_second] += w_b * value * value
+        leaving = weights * second
+        share = leaving.sum()
         rest = total - share
+        weighted_gram(rows, n_second, rows[:, last], leaving, gram_b)
+        if n_first:
+            weighted_gram(rows, n_first, rows[:, last], weights - leaving, gram_a)
         if share < 2.0 * (n_second + 1) or rest < 2.0 * (n_first + 1):
             return -np.inf
         variance_b = max(regression(gram_b, n_second + 1, factor, contrast_b) / share, floor)

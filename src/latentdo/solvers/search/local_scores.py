@@ -34,6 +34,19 @@ EMPTY = 1e-9
 
 
 @njit
+def weighted_gram(rows, size, values, weights, gram):  # type: ignore[no-untyped-def]
+    """Fill the lower half of ``gram [size + 1, size + 1]``: first ``size`` columns of ``rows``, then ``values``."""
+    gram[:] = 0.0
+    for i in range(rows.shape[0]):
+        for a in range(size):
+            scaled = weights[i] * rows[i, a]
+            for b in range(a + 1):
+                gram[a, b] += scaled * rows[i, b]
+            gram[size, a] += scaled * values[i]
+        gram[size, size] += weights[i] * values[i] * values[i]
+
+
+@njit
 def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
     """Residual sum of squares of the last column of ``gram`` on the others, by an in-place Cholesky factor.
 

@@ -330,16 +330,7 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
             if kept < 0 or kept >= n_samples:
                 continue
             for j in range(n_variables):
-                mask = _preceding(candidates, position, j)
-                count, subset = 0, mask
-                while True:
-                    weights[count] = scores[j, subset]
-                    sets[count] = subset
-                    count += 1
-                    if subset == 0:
-                        break
-                    subset = (subset - 1) & mask
-                parents = sets[_pick(weights, count, rng)]
+                parents = _draw_parents(scores[j], _preceding(candidates, position, j), weights, sets, rng)
                 for a in range(n_candidates):
                     if parents >> a & 1:
                         dags[kept, candidates[j, a], j] = 1
@@ -347,6 +338,19 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
                     if core[j, a] >= 0:
                         dags[kept, core[j, a], j] = 1
     return dags
+
+
+@njit
+def _draw_parents(scores, mask, weights, sets, rng):  # type: ignore[no-untyped-def]
+    """A subset of ``mask``, drawn by its weight; ``weights`` and ``sets`` are room to work in."""
+    count, subset = 0, mask
+    while True:
+        weights[count] = scores[subset]
+        sets[count] = subset
+        count += 1
+        if subset == 0:
+            return sets[_pick(weights, count, rng)]
+        subset = (subset - 1) & mask
 
 
 @njit

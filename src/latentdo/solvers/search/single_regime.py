@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
-from latentdo.solvers.search.local_scores import LOG_2PI, regression
+from latentdo.solvers.search.local_scores import LOG_2PI, regression, weighted_gram
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -131,20 +131,15 @@ def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
     contrast, factor, gram = np.zeros(width), np.zeros((width, width)), np.empty((width, width))
     posterior, log_term = np.full((n, n_components), 1.0 / n_components), np.empty(n_components)
     loglik, before = -np.inf, -np.inf
+    precision, shifted = np.empty(n), np.empty(n)
     for step in range(200):
-        gram[:] = 0.0
         for i in range(n):
-            precision, pull = 0.0, 0.0
+            precision[i], pull = 0.0, 0.0
             for c in range(n_components):
-                precision += posterior[i, c] / variance[c]
+                precision[i] += posterior[i, c] / variance[c]
                 pull += posterior[i, c] * mean[c] / variance[c]
-            shifted = rows[i, last] - pull / precision
-            for a in range(last):
-                scaled = precision * rows[i, a]
-                for b in range(a + 1):
-                    gram[a, b] += scaled * rows[i, b]
-                gram[last, a] += scaled * shifted
-            gram[last, last] += precision * shifted * shifted
+            shifted[i] = rows[i, last] - pull / precision[i]
+        weighted_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
         if step > 0:
             for c in range(n_components):

@@ -390,3 +390,25 @@ def test_warnings_name_the_columns(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="of 'b' is .* 'a' is") as caught:
         read_table(write(tmp_path, "t.csv", "a,b\n1,2e9\n3,5e9\n4,7e9\n"))
     assert caught[0].filename == __file__
+
+
+def test_a_column_that_counts_the_rows_is_pointed_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"{i},{(i * 7919) % 13 / 3},{(i * 104729) % 17 / 5}" for i in range(40)]
+    path.write_text("id,a,b\n" + "\n".join(lines) + "\n")
+    with pytest.warns(DataWarning, match=r"'id'.*drop"):
+        read_table(path)
+
+
+def test_a_single_row_is_called_that(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="one row"):
+        read_table(path)
+
+
+def test_digits_in_groups_are_not_only_taken_for_decimals(tmp_path):
+    path = tmp_path / "groups.csv"
+    path.write_text('a,b\n"1,062",0.5\n"2,500",0.7\n"3,100",0.1\n')
+    with pytest.raises(ValueError, match=r"row 0.*'a'.*1,062.*decimal.*1062"):
+        read_table(path)

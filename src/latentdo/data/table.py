@@ -37,6 +37,7 @@ Missing = Literal["error", "drop"]
 
 _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
+_FEWEST_ROW_NUMBERS = 10  # a few measurements may rise in steps of one by chance
 _BLOCK = 512  # columns compared with all others at once
 _COPY = 1e-9  # columns whose correlation is nearer to one than this are copies
 _LABEL_NAMES = frozenset(
@@ -205,6 +206,10 @@ def check_finite(
 
 def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these columns") -> None:
     """Refuse columns that never change, by name."""
+    if len(values) == 1:
+        raise ValueError(
+            "There is only one row, and nothing can be learnt from one; check the separator and the file."
+        )
     constant = [names[int(j)] for j in np.flatnonzero(values.min(axis=0) == values.max(axis=0))]
     if constant:
         raise ValueError(
@@ -298,9 +303,12 @@ def _is_label_name(name: str) -> bool:
 
 
 def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklevel: int = 2) -> None:
-    """Warn of whole numbers under a name like "condition": a label among the variables ruins a causal graph."""
+    """Warn of row numbers, and of whole numbers under a name like "condition": neither is a variable of a graph."""
     for j, name in enumerate(names):
         column = values[:, j]
+        if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
+            message = f"Column {name!r} is used as a variable, but counts the rows; leave it out: drop=[{name!r}]."
+            warn(message, DataWarning, stacklevel=stacklevel + 1)
         if _is_label_name(name) and not (column % 1.0).any() and looks_like_labels(name, pd.Series(column)):
             message = (
                 f"Column {name!r} is used as a variable, but looks like the condition of each row. If it is, "

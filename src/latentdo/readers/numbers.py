@@ -15,6 +15,7 @@ __all__ = ["explain_number", "long_integers"]
 _LARGEST: Final = "1.8e308"
 _NUMBER: Final = r"\s*[+-]?(\d+({0}\d*)?|{0}\d+)([eE][+-]?\d+)?\s*"
 _INFINITY: Final = re.compile(r"\s*[+-]?(inf|infinity)\s*", re.IGNORECASE)
+_GROUPED: Final = re.compile(r"\s*[+-]?\d{1,3}([.,]\d{3})+\s*")
 _MARKS: Final = re.compile(r"(?<=\d)[.,_' ](?=\d)")
 
 
@@ -45,7 +46,12 @@ def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
             )
         other = "," if decimal == "." else "."
         if _is_plain(cell, other):
-            return f'{where}: if {other!r} is the decimal sign, pass decimal="{other}"'
+            groups = (
+                f"; if it only groups digits, write {_MARKS.sub('', cell)}"
+                if _GROUPED.fullmatch(cell)
+                else ""
+            )
+            return f'{where}: if {other!r} is the decimal sign, pass decimal="{other}"{groups}'
         if _is_plain(_MARKS.sub("", cell), decimal):
             return f"{where}: write numbers without marks between their digits, and with {decimal!r} as decimal sign"
         try:

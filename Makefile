@@ -22,9 +22,9 @@ demo: venv ## fit the embedded cytometry data without labels and write results/d
 	$(BIN)/python -m latentdo demo --out results/demo --overwrite
 
 test: lint ## lint, then the fast tests (under ten minutes on two cores)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" --cov --cov-report=term:skip-covered src tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow" src tests
 
-test-all: lint ## every test, the slow ones and those that need a browser too
+test-all: lint ## every test, the slow ones and those that need a browser too, with coverage
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered src tests
 
 lint: venv-dev ## ruff, mypy --strict, import contracts

@@ -308,7 +308,7 @@ def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklev
         column = values[:, j]
         if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
             message = (
-                f"Column {name!r} is used as a variable, but counts the rows; leave it out: drop=[{name!r}]."
+                f"Column {name!r} is used as a variable, but counts the rows: drop=[{name!r}] leaves it out."
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
         if _is_label_name(name) and not (column % 1.0).any() and looks_like_labels(name, pd.Series(column)):

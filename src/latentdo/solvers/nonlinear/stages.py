@@ -28,7 +28,7 @@ from latentdo.solvers.search.solve import SCEPTICISM
 from latentdo.solvers.search.state import State
 
 SEARCH_NOISE = 1
-"""Structure is searched with Gaussian noise whatever the density: mixed noise explains bad fits too well (lab book)."""
+"""Structure is searched with Gaussian noise whatever the density: mixed noise explains bad fits too well."""
 
 MIXED_NOISE = 3
 """Gaussians in mixed noise: enough for what is neither Gaussian nor of one width."""

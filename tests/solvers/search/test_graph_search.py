@@ -13,7 +13,7 @@ from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.graphs.constraints import Constraints
 from latentdo.scm import simulate
 from latentdo.solvers.search import parent_sets
-from latentdo.solvers.search.em import relearn, score_tables
+from latentdo.solvers.search.em import relearn
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.orders import best_dag_by_order
@@ -125,7 +125,7 @@ def test_order_search_reaches_the_exact_optimum_on_benchmark_data(make_problem, 
         )
         problem = make_problem(data.X, imperfect=intervention == "imperfect")
         moments = Moments.of(problem.design, one_hot(data.regimes, d + 1))
-        tables = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
+        tables = problem.learner.tables(problem, moments, np.zeros((d, d), dtype=np.int8))
         _, exact = best_dag(tables.full())
         adjacency, found = best_dag_by_order(tables.scores, tables.candidates, np.arange(d)[::-1].copy())
         assert is_dag(adjacency)
@@ -240,7 +240,7 @@ def test_screening_does_not_lose_the_true_graph(make_problem, one_hot, seed):
     problem = make_problem(data.X)
     truth = data.adjacency.to_numpy()
     moments = Moments.of(problem.design, one_hot(data.regimes))
-    candidates = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8)).candidates
+    candidates = problem.learner.tables(problem, moments, np.zeros((d, d), dtype=np.int8)).candidates
     lost = sum(int(i not in candidates[j]) for i, j in np.argwhere(truth))
     assert lost <= 0.1 * truth.sum()
     state = relearn(problem, one_hot(data.regimes))

@@ -10,7 +10,6 @@ from latentdo import LatentInterventionDAG, metrics
 from latentdo.graphs import all_dags, is_dag, random_dag
 from latentdo.scm import simulate
 from latentdo.solvers.search import grow_shrink, parent_sets, posterior
-from latentdo.solvers.search.em import score_tables
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parent_sets import ScoreTables
@@ -26,7 +25,7 @@ def test_walks_reach_the_exact_optimum_from_anywhere(make_problem, one_hot, inte
         data = simulate(d, (1, 2, 3)[seed % 3], "linear", intervention, 2000, random_state=2100 + seed)
         problem = make_problem(data.X, imperfect=intervention == "imperfect")
         moments = Moments.of(problem.design, one_hot(data.regimes, d + 1))
-        tables = score_tables(problem, moments, np.zeros((d, d), dtype=np.int8))
+        tables = problem.learner.tables(problem, moments, np.zeros((d, d), dtype=np.int8))
         start = random_dag(d, edges_per_node=1, rng=np.random.default_rng(seed)).astype(np.int8)
         found = grow_shrink.improve(problem, moments, start)
         exact = best_dag(tables.full())[1]

@@ -24,7 +24,7 @@ from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.starts import as_search, search_structure
 from latentdo.solvers.search.driver import Conclusion, make_problem, make_result
-from latentdo.solvers.search.em import score_tables, weigh
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal, canonical
@@ -169,7 +169,7 @@ def _as_trained(
     c, end = configuration, best.end
     if c.density == "linear":
         moments = problem.moments(end.responsibilities)
-        tables = score_tables(problem, moments, end.adjacency, end.targets)
+        tables = problem.learner.tables(problem, moments, end.adjacency, end.targets)
         posterior = graph_posterior(tables, end.adjacency, seed=c.random_state)
         edges, ancestors = posterior.edges, posterior.ancestors
     else:

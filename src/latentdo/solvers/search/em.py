@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
-from latentdo.solvers.search import grow_shrink
-from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.parameters import (
-    choose_all_targets,
-    fit_parameters,
-    score_parent_sets,
-    screen_parents,
-)
-from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -67,17 +60,24 @@ def refine(
     tolerance: float = 0.1,
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
+    model: FittedModel | None = None,
 ) -> State:
-    """EM with the graph fixed; targets are chosen anew in every step unless they are given."""
+    """EM with the graph fixed; targets are chosen anew in every step unless they are given.
+
+    ``model`` is where the fits of mechanisms begin, for families that need a beginning.
+    """
     last = -np.inf
     for step in range(iterations):
         if targets is None:
             responsibilities, _ = drop_small(problem, responsibilities)
-        moments = problem.moments(responsibilities)
+        statistics = problem.learner.statistics(problem, responsibilities, model)
         chosen = targets
         if chosen is None:
-            chosen, _ = choose_all_targets(problem, moments, adjacency, target_prior=target_prior)
-        state = weigh(problem, fit_parameters(problem, moments, adjacency, chosen))
+            chosen, _ = problem.learner.choose_targets(
+                problem, statistics, adjacency, target_prior=target_prior
+            )
+        model = problem.learner.fit(problem, statistics, adjacency, chosen)
+        state = weigh(problem, model)
         responsibilities = state.responsibilities
         if step > 0 and state.evidence - last < tolerance:
             break
@@ -85,58 +85,42 @@ def refine(
     return state
 
 
-def score_tables(
-    problem: Problem,
-    moments: Moments,
-    adjacency: NDArray[np.int8],
-    targets: NDArray[np.int8] | None = None,
-    target_prior: float | None = None,
-) -> ScoreTables:
-    """Score the parent sets that a search should consider: all of them in small problems, else a screened few."""
-    if problem.n_variables <= EXACT_LIMIT:
-        return score_parent_sets(problem, moments, all_candidates(problem.constraints), targets, target_prior)
-    candidates, core = screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
-    return score_parent_sets(problem, moments, candidates, targets, target_prior, core)
-
-
 def search_graph(
     problem: Problem,
     responsibilities: NDArray[np.float64],
     adjacency: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
-    targets: NDArray[np.int8] | None = None,
+    model: FittedModel | None = None,
     *,
     thorough: bool = False,
 ) -> NDArray[np.int8]:
     """Best graph for the current assignment of rows."""
     if adjacency is None:
         adjacency = problem.constraints.required.astype(np.int8)
-    moments = problem.moments(responsibilities)
-    return best_graph(problem, moments, adjacency, targets, target_prior, thorough=thorough)
+    statistics = problem.learner.statistics(problem, responsibilities, model)
+    return best_graph(problem, statistics, adjacency, target_prior=target_prior, thorough=thorough)
 
 
 def best_graph(
     problem: Problem,
-    moments: Moments,
+    statistics: Any,
     adjacency: NDArray[np.int8],
     targets: NDArray[np.int8] | None = None,
     target_prior: float | None = None,
     *,
     thorough: bool = True,
 ) -> NDArray[np.int8]:
-    """Best graph for given moments: exact in small problems, else from the order of ``adjacency``, or itself.
+    """Best graph for given statistics: exact in small problems, else from the order of ``adjacency``, or itself.
 
     Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
     """
-    tables = score_tables(problem, moments, adjacency, targets, target_prior)
+    tables = problem.learner.tables(problem, statistics, adjacency, targets, target_prior)
     found, score = tables.best(adjacency)
     if not np.isfinite(score):
         return adjacency
     if not thorough and np.array_equal(found, adjacency):
         return found
-    if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
-        found = grow_shrink.improve(problem, moments, found, targets, target_prior)
-    return found
+    return problem.learner.walk(problem, statistics, found, targets, target_prior)
 
 
 def relearn(
@@ -148,19 +132,24 @@ def relearn(
     tolerance: float = 0.1,
     target_prior: float | None = None,
     thorough: bool = False,
+    model: FittedModel | None = None,
 ) -> State:
     """Alternate graph search and EM until the evidence stops rising; returns the best state met."""
     best: State | None = None
     for _ in range(rounds):
         responsibilities, _ = drop_small(problem, responsibilities)
-        found = search_graph(problem, responsibilities, adjacency, target_prior, thorough=thorough)
+        found = search_graph(problem, responsibilities, adjacency, target_prior, model, thorough=thorough)
         if best is not None and adjacency is not None and np.array_equal(found, adjacency):
-            state = refine(problem, responsibilities, found, iterations=50, target_prior=target_prior)
+            state = refine(
+                problem, responsibilities, found, iterations=50, target_prior=target_prior, model=model
+            )
             return state if state.evidence > best.evidence else best
         adjacency = found
-        state = refine(problem, responsibilities, adjacency, iterations=5, target_prior=target_prior)
+        state = refine(
+            problem, responsibilities, adjacency, iterations=5, target_prior=target_prior, model=model
+        )
         if best is not None and state.evidence < best.evidence + tolerance:
             break
-        best, responsibilities = state, state.responsibilities
+        best, responsibilities, model = state, state.responsibilities, state.model
     assert best is not None
     return best

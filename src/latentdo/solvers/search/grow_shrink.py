@@ -9,6 +9,8 @@ exactly, give the graph to begin with.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,9 @@ from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import parent_set_score
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import target_costs
-from latentdo.solvers.search.problem import Problem
+
+if TYPE_CHECKING:
+    from latentdo.solvers.search.problem import Problem
 
 LIMIT = 50
 """Variables up to which this is worth its time."""

@@ -19,7 +19,7 @@ from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.search.em import BLOCK, best_graph, score_tables
+from latentdo.solvers.search.em import BLOCK, best_graph
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
@@ -94,7 +94,7 @@ def solve_in_parts(
         if number > 2 and loglik - cost < evidence + TOLERANCE:
             break
         evidence = loglik - cost
-    tables = score_tables(problem, fitted_to, adjacency, targets)
+    tables = problem.learner.tables(problem, fitted_to, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     status, message = found.status, found.message  # an interrupted search stays one
     if status == "converged" and number == MAX_PASSES:

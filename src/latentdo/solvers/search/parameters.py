@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -22,7 +24,9 @@ from latentdo.solvers.search.local_scores import (
 )
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parent_sets import ScoreTables
-from latentdo.solvers.search.problem import Problem
+
+if TYPE_CHECKING:
+    from latentdo.solvers.search.problem import Problem
 
 SPARE = 4
 """Places among the candidates that current parents leave to others."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
+from latentdo.solvers.search.learner import Learner, MomentLearner
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
 
@@ -37,6 +38,8 @@ class Problem:
         Largest number of regimes.
     min_rows : float
         A regime with fewer (soft) rows is dropped.
+    learner : Learner
+        The family of mechanisms: how they are learnt from rows that are assigned.
     n_total : int
         Rows of all ranks together; by default those here.
     ranks : Ranks
@@ -51,6 +54,7 @@ class Problem:
     imperfect: bool
     max_regimes: int
     min_rows: float = 10.0
+    learner: Learner = field(default_factory=MomentLearner)
     n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.intervened_rows import two_mechanisms
-from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.search.parameters import choose_all_targets
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -153,21 +151,22 @@ def _guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDA
 def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int]]:
     """Pairs of regimes by how much the variational bound changes if they become one, best first.
 
-    With the assignment otherwise unchanged the bound is exact: moments add up, and so do responsibilities. Two
+    With the assignment otherwise unchanged the bound is exact: statistics add up, and so do responsibilities. Two
     labelled regimes are never merged. Only variables that either regime targets can change their score.
     """
     resp = state.responsibilities
-    moments = Moments.of(problem.design, resp)
-    counts = moments.counts
+    learner = problem.learner
+    statistics = learner.statistics(problem, resp, state.model)
+    counts = statistics.counts
     n = float(counts.sum())
-    _, base = choose_all_targets(problem, moments, state.adjacency)
+    _, base = learner.choose_targets(problem, statistics, state.adjacency)
     entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
     merges = []
     for a, b in combinations(range(state.n_regimes), 2):
         if b < problem.n_labelled:
             continue
         touched = np.flatnonzero(state.targets[a] | state.targets[b])
-        _, scores = choose_all_targets(problem, moments.merged(a, b), state.adjacency, touched)
+        _, scores = learner.choose_targets(problem, statistics.merged(a, b), state.adjacency, touched)
         both = resp[:, a] + resp[:, b]
         change = float((scores - base)[touched].sum()) + 0.5 * np.log(n)
         change += (

@@ -11,11 +11,11 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.model.fitted import FittedModel
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, regime_moves, starts
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing, make_problem
-from latentdo.solvers.search.em import assign_rows, refine, relearn, score_tables, weigh
-from latentdo.solvers.search.parameters import fit_parameters, target_probabilities
+from latentdo.solvers.search.em import assign_rows, refine, relearn, weigh
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
@@ -99,20 +99,23 @@ def conclude(
     adjacency: NDArray[np.int8],
     responsibilities: NDArray[np.float64],
     targets: NDArray[np.int8],
+    density: str = "linear",
+    model: FittedModel | None = None,
 ) -> Conclusion:
     """The maximum-likelihood model of a structure, and how sure it is."""
-    moments = problem.moments(responsibilities)
+    learner = problem.learner
+    statistics = learner.statistics(problem, responsibilities, model)
     # An empty reference must stay free of targets although no row speaks for it.
-    model = fit_parameters(problem, moments, adjacency, targets)
-    final = weigh(problem, model.with_weights(problem.counts(responsibilities) / problem.n_total))
-    tables = score_tables(problem, moments, adjacency, targets)
+    fitted = learner.fit(problem, statistics, adjacency, targets)
+    final = weigh(problem, fitted.with_weights(problem.counts(responsibilities) / problem.n_total))
+    tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(
         final,
-        "linear",
+        density,
         posterior.edges,
         posterior.ancestors,
-        target_probabilities(problem, moments, adjacency, targets),
+        learner.target_probabilities(problem, statistics, adjacency, targets),
     )
 
 

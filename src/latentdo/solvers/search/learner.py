@@ -1,0 +1,144 @@
+"""What structural EM asks of a family of mechanisms, and how lines answer: from moments alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import FittedModel
+from latentdo.solvers.search import grow_shrink
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import (
+    choose_all_targets,
+    fit_parameters,
+    score_parent_sets,
+    screen_parents,
+    target_probabilities,
+)
+from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
+
+if TYPE_CHECKING:
+    from latentdo.solvers.search.problem import Problem
+
+Array = NDArray[np.float64]
+Graph = NDArray[np.int8]
+
+
+class Learner(Protocol):
+    """How structure and mechanisms of one family are learnt from rows that are assigned to regimes.
+
+    Statistics are all that a learner needs to know of rows and their assignment; they have ``counts``, the (soft)
+    number of rows in every regime, and ``merged(first, second)``, the same after one regime joined another. Scores are
+    penalised log-likelihoods, one per variable, so that they add up to the evidence.
+    """
+
+    def statistics(self, problem: Problem, responsibilities: Array, model: FittedModel | None = None) -> Any:
+        """What the other methods work on; fits may begin at the mechanisms of ``model``."""
+        ...
+
+    def choose_targets(
+        self,
+        problem: Problem,
+        statistics: Any,
+        adjacency: Graph,
+        variables: NDArray[np.int64] | None = None,
+        target_prior: float | None = None,
+    ) -> tuple[Graph, Array]:
+        """Best targets of every variable (or of some) given the graph, and the scores, ``[K, d]`` and ``[d]``."""
+        ...
+
+    def fit(self, problem: Problem, statistics: Any, adjacency: Graph, targets: Graph) -> FittedModel:
+        """Maximum-likelihood mechanisms of a graph with given targets."""
+        ...
+
+    def tables(
+        self,
+        problem: Problem,
+        statistics: Any,
+        adjacency: Graph,
+        targets: Graph | None = None,
+        target_prior: float | None = None,
+    ) -> ScoreTables:
+        """Scores of the parent sets that a search should consider."""
+        ...
+
+    def walk(
+        self,
+        problem: Problem,
+        statistics: Any,
+        adjacency: Graph,
+        targets: Graph | None = None,
+        target_prior: float | None = None,
+    ) -> Graph:
+        """A graph at least as good as the best one of the tables, where those do not hold all parent sets."""
+        ...
+
+    def target_probabilities(
+        self, problem: Problem, statistics: Any, adjacency: Graph, targets: Graph
+    ) -> Array:
+        """Posterior probability of every target given the graph and the other targets, ``[K, d]``."""
+        ...
+
+
+class MomentLearner:
+    """Lines with Gaussian noise: one moment matrix per regime says everything, whatever the number of rows."""
+
+    def statistics(
+        self,
+        problem: Problem,
+        responsibilities: Array,
+        model: FittedModel | None = None,  # noqa: ARG002  (nothing to warm up)
+    ) -> Moments:
+        """See :class:`Learner`."""
+        return problem.moments(responsibilities)
+
+    def choose_targets(
+        self,
+        problem: Problem,
+        statistics: Moments,
+        adjacency: Graph,
+        variables: NDArray[np.int64] | None = None,
+        target_prior: float | None = None,
+    ) -> tuple[Graph, Array]:
+        """See :class:`Learner`."""
+        return choose_all_targets(problem, statistics, adjacency, variables, target_prior)
+
+    def fit(self, problem: Problem, statistics: Moments, adjacency: Graph, targets: Graph) -> FittedModel:
+        """See :class:`Learner`."""
+        return fit_parameters(problem, statistics, adjacency, targets)
+
+    def tables(
+        self,
+        problem: Problem,
+        statistics: Moments,
+        adjacency: Graph,
+        targets: Graph | None = None,
+        target_prior: float | None = None,
+    ) -> ScoreTables:
+        """See :class:`Learner`: all parent sets in small problems, else a screened few."""
+        if problem.n_variables <= EXACT_LIMIT:
+            candidates = all_candidates(problem.constraints)
+            return score_parent_sets(problem, statistics, candidates, targets, target_prior)
+        candidates, core = screen_parents(problem, statistics, adjacency, targets, MAX_CANDIDATES)
+        return score_parent_sets(problem, statistics, candidates, targets, target_prior, core)
+
+    def walk(
+        self,
+        problem: Problem,
+        statistics: Moments,
+        adjacency: Graph,
+        targets: Graph | None = None,
+        target_prior: float | None = None,
+    ) -> Graph:
+        """See :class:`Learner`."""
+        if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
+            return grow_shrink.improve(problem, statistics, adjacency, targets, target_prior)
+        return adjacency
+
+    def target_probabilities(
+        self, problem: Problem, statistics: Moments, adjacency: Graph, targets: Graph
+    ) -> Array:
+        """See :class:`Learner`."""
+        return target_probabilities(problem, statistics, adjacency, targets)

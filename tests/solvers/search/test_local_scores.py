@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.regression import cholesky_residual, regression
 from latentdo.solvers.search.local_scores import (
     FREE,
     REFERENCE,
     TARGET,
-    cholesky_residual,
     gaussian_loglik,
     parent_set_score,
-    regression,
     score_table,
 )
 from latentdo.solvers.search.moments import Moments

@@ -84,7 +84,7 @@ class AdditiveNoise(Mechanism):
     noise : Noise
         Density of the rest.
     n_free : int, optional
-        How many of the parameters were fitted, if not all.
+        How many parameters, of function and noise, were fitted, if not all: what is shared is charged once.
     """
 
     parameters: Array
@@ -94,8 +94,9 @@ class AdditiveNoise(Mechanism):
     @property
     def n_parameters(self) -> int:
         """Free parameters of function and noise."""
-        free = self.parameters.size if self.n_free is None else self.n_free
-        return int(free) + self.noise.n_parameters
+        if self.n_free is not None:
+            return self.n_free
+        return self.parameters.size + self.noise.n_parameters
 
     @abstractmethod
     def mean(self, x: Array) -> Array:

@@ -32,7 +32,7 @@ class NetworkMechanism(AdditiveNoise):
         parameters = self.parameters.copy()
         parameters[: 1 + n_inputs] = coefficients[: 1 + n_inputs]
         parameters[1 + n_inputs :: n_inputs + 2] = coefficients[1 + n_inputs :]
-        return type(self)(parameters, noise, n_free=coefficients.size)
+        return type(self)(parameters, noise, n_free=coefficients.size + noise.n_parameters)
 
     @classmethod
     def check(cls, parameters: Array, n_parents: int) -> None:

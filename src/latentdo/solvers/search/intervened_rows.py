@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.solvers.search.local_scores import LOG_2PI, regression, weighted_gram
+from latentdo.model.regression import regression, weighted_gram
+from latentdo.solvers.search.local_scores import LOG_2PI
 
 
 @njit

@@ -12,6 +12,7 @@ from latentdo.compilation import njit
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.regression import regression
 from latentdo.solvers.search.local_scores import (
     EMPTY,
     FREE,
@@ -19,7 +20,6 @@ from latentdo.solvers.search.local_scores import (
     greedy_parents,
     local_index,
     parent_set_score,
-    regression,
     score_table,
 )
 from latentdo.solvers.search.moments import Moments

@@ -19,11 +19,18 @@ Progress = Callable[[Mapping[str, Any]], None]
 class Journal:
     """Keeps the history of a fit and what an interrupted one would return, and tells whoever listens."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, prefix: str = "") -> None:
         self.began = time.perf_counter()
         self.entries: list[Mapping[str, Any]] = []
         self.latest: Any = None
         self._progress = progress
+        self._prefix = prefix
+
+    def under(self, name: str) -> Journal:
+        """The same journal for a search within a search: its steps carry the name in front."""
+        within = Journal(self._progress, f"{self._prefix}{name}: ")
+        within.began, within.entries = self.began, self.entries
+        return within
 
     def keep(self, standing: Any) -> None:
         """Remember what to go on from if the search is interrupted from here on."""
@@ -32,7 +39,7 @@ class Journal:
     def note(self, step: str, state: State, left: float | None = None) -> None:
         """Record where the fit stands after a step, and tell how many seconds are about ``left``."""
         entry = {
-            "step": step,
+            "step": f"{self._prefix}{step}",
             "evidence": state.evidence,
             "regimes": state.n_regimes,
             "edges": int(state.adjacency.sum()),

@@ -16,8 +16,9 @@ from scipy.optimize import minimize
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.regression import regression, weighted_gram
 from latentdo.solvers.search.em import refine, relearn
-from latentdo.solvers.search.local_scores import LOG_2PI, regression, weighted_gram
+from latentdo.solvers.search.local_scores import LOG_2PI
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 

@@ -1,0 +1,272 @@
+r"""Lines with noise of any shape: a mixture of a few Gaussians, their number chosen by evidence.
+
+Given which Gaussian a residual came from, the likeliest coefficients are a weighted least-squares problem; given the
+coefficients, the Gaussians are fitted to a histogram of the residuals (whose bins keep their first two moments, so that
+little is lost). Both take turns. An intervention keeps the *shape* of the noise and moves or stretches it, unless a
+Gaussian of its own fits better: regimes must not be needed to draw the shape of the noise, and a new regime must not
+pay for it again.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.family import MechanismFamily, evidence
+from latentdo.model.mechanisms.linear import LinearMechanism
+from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
+from latentdo.model.regression import regression, weighted_gram
+
+MOST_COMPONENTS = 6
+"""Gaussians in a noise at most: skewed noise uses four or five, and with three it once looked like two regimes."""
+
+NARROWEST = 0.05
+"""A Gaussian of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
+
+N_BINS = 128
+"""Bins of the histogram that shapes are fitted to; finer ones changed no fit."""
+
+REACH = 6.0
+"""Standard deviations that the bins cover on either side; the outermost ones take the rest."""
+
+SHAPE_STEPS = 30
+"""Steps of EM on a histogram."""
+
+TURNS = 3
+"""How often coefficients and shape take turns."""
+
+
+@njit
+def histogram(residual, weights):  # type: ignore[no-untyped-def]
+    """Mass, mean and mean square of the residuals in every bin, ``[3, bins]``, empty bins left out; and the spread."""
+    total = weights.sum()
+    mean = (weights * residual).sum() / total
+    spread = np.sqrt(max((weights * (residual - mean) ** 2).sum() / total, VARIANCE_FLOOR))
+    sums = np.zeros((3, N_BINS))
+    scale = N_BINS / (2.0 * REACH * spread)
+    for i in range(residual.shape[0]):
+        place = int(min(max((residual[i] - mean) * scale + N_BINS / 2, 0.0), N_BINS - 1.0))
+        sums[0, place] += weights[i]
+        sums[1, place] += weights[i] * residual[i]
+        sums[2, place] += weights[i] * residual[i] * residual[i]
+    filled = sums[0] > 1e-9 * total
+    bins = np.empty((3, filled.sum()))
+    bins[0] = sums[0][filled]
+    bins[1] = sums[1][filled] / bins[0]
+    bins[2] = sums[2][filled] / bins[0]
+    return bins, mean, spread
+
+
+@njit
+def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
+    """EM of a mixture of Gaussians on a histogram, in place; returns its log-likelihood before the last step.
+
+    The rows of ``shape [3, c]`` are weights, means and variances.
+    """
+    c = shape.shape[1]
+    share, sums = np.empty(c), np.empty((3, c))
+    loglik, before = -np.inf, -np.inf
+    for _ in range(iterations):
+        sums[:] = 0.0
+        level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
+        loglik = 0.0
+        for i in range(bins.shape[1]):
+            top = -np.inf
+            for a in range(c):
+                off = bins[1, i] - shape[1, a]
+                share[a] = level[a] - 0.5 * off * off / shape[2, a]
+                top = max(top, share[a])
+            total = 0.0
+            for a in range(c):
+                share[a] = np.exp(share[a] - top)
+                total += share[a]
+            loglik += bins[0, i] * (top + np.log(total))
+            for a in range(c):
+                part = bins[0, i] * share[a] / total
+                sums[0, a] += part
+                sums[1, a] += part * bins[1, i]
+                sums[2, a] += part * bins[2, i]
+        everything = sums[0].sum()
+        for a in range(c):
+            count = max(sums[0, a], 1e-9)
+            shape[0, a] = max(count / everything, 1e-9)
+            shape[1, a] = sums[1, a] / count
+            shape[2, a] = max(sums[2, a] / count - shape[1, a] ** 2, floor)
+        if loglik - before < 0.01:
+            break
+        before = loglik
+    return loglik
+
+
+@njit
+def choose_shape(bins, mean, spread, most):  # type: ignore[no-untyped-def]
+    """The mixture with the highest evidence, ``[3, c]``: one Gaussian more as long as that pays, or two more do."""
+    n = bins[0].sum()
+    floor = max((NARROWEST * spread) ** 2, VARIANCE_FLOOR)
+    best = np.empty((3, 1))
+    best[0, 0], best[1, 0], best[2, 0] = 1.0, mean, max(spread**2, VARIANCE_FLOOR)
+    top = climb(bins, best.copy(), floor, 1)
+    behind = 0
+    for c in range(2, most + 1):
+        value, winner = -np.inf, best
+        for wide in (False, True):
+            shape = np.empty((3, c))
+            shape[0] = 1.0 / c
+            for a in range(c):
+                # Side by side for skewness and humps, or of growing width for heavy tails.
+                place = (a + 0.5) / c
+                shape[1, a] = mean if wide else mean + spread * (4.0 * place - 2.0) * 0.8
+                shape[2, a] = max((spread * (0.3 * 8.0**place if wide else 1.2 / np.sqrt(c))) ** 2, floor)
+            trial = climb(bins, shape, floor, SHAPE_STEPS)
+            if trial > value:
+                value, winner = trial, shape
+        value -= 1.5 * (c - 1) * np.log(max(n, 2.0))
+        if value > top:
+            top, best, behind = value, winner, 0
+        else:
+            behind += 1
+            if behind == 2:
+                break
+    return best
+
+
+@njit
+def fit_rows(rows, weights, most):  # type: ignore[no-untyped-def]
+    """Coefficients and shape of the noise of a weighted regression; ``rows [n, q]`` has ones first and values last."""
+    n, width = rows.shape
+    last = width - 1
+    contrast, factor = np.zeros(width), np.zeros((width, width))
+    gram = np.empty((width, width))
+    weighted_gram(rows, last, rows[:, last], weights, gram)
+    regression(gram, width, factor, contrast)
+    residual, precision, shifted = np.empty(n), np.empty(n), np.empty(n)
+    shape = np.empty((3, 1))
+    for turn in range(TURNS):
+        for i in range(n):
+            residual[i] = rows[i, last]
+            for a in range(last):
+                residual[i] += contrast[a] * rows[i, a]
+        bins, mean, spread = histogram(residual, weights)
+        if turn == 0 or turn == TURNS - 1:
+            shape = choose_shape(bins, mean, spread, most)
+        else:
+            climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
+        c = shape.shape[1]
+        if c == 1 and turn == 0:
+            shape[1, 0] = 0.0
+            shape[2, 0] = max((bins[0] * bins[2]).sum() / bins[0].sum(), VARIANCE_FLOOR)
+            break
+        if turn == TURNS - 1 or width == 2:
+            break
+        level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+        share = np.empty(c)
+        for i in range(n):
+            top = -np.inf
+            for a in range(c):
+                off = residual[i] - shape[1, a]
+                share[a] = level[a] - 0.5 * off * off / shape[2, a]
+                top = max(top, share[a])
+            total, inverse, pull = 0.0, 0.0, 0.0
+            for a in range(c):
+                part = np.exp(share[a] - top)
+                total += part
+                inverse += part / shape[2, a]
+                pull += part * shape[1, a] / shape[2, a]
+            precision[i] = weights[i] * inverse / total
+            shifted[i] = rows[i, last] - pull / inverse
+        weighted_gram(rows, last, shifted, precision, gram)
+        regression(gram, width, factor, contrast)
+    return -contrast[:last], shape
+
+
+@njit
+def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
+    """Where a shape must be moved to, and how far stretched, to fit a histogram best: by EM from equal moments."""
+    mean = (shape[0] * shape[1]).sum()
+    variance = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
+    n = bins[0].sum()
+    stretch = spread / np.sqrt(variance)
+    move = (bins[0] * bins[1]).sum() / n - stretch * mean
+    c = shape.shape[1]
+    share = np.empty(c)
+    floor = np.sqrt(VARIANCE_FLOOR / shape[2].min())
+    for _ in range(SHAPE_STEPS):
+        level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+        inverse, pull, square, product = 0.0, 0.0, 0.0, 0.0
+        for i in range(bins.shape[1]):
+            top = -np.inf
+            for a in range(c):
+                off = (bins[1, i] - move) / stretch - shape[1, a]
+                share[a] = level[a] - 0.5 * off * off / shape[2, a]
+                top = max(top, share[a])
+            total = 0.0
+            for a in range(c):
+                share[a] = np.exp(share[a] - top)
+                total += share[a]
+            off, off2 = bins[1, i] - move, bins[2, i] - 2.0 * move * bins[1, i] + move * move
+            for a in range(c):
+                part = bins[0, i] * share[a] / total / shape[2, a]
+                inverse += part
+                pull += part * (off - stretch * shape[1, a])
+                square += part * off2
+                product += part * off * shape[1, a]
+        new = max((-product + np.sqrt(product * product + 4.0 * n * square)) / (2.0 * n), floor)
+        step = pull / inverse
+        move += step
+        done = abs(step) < 1e-3 * new and abs(new - stretch) < 1e-3 * stretch
+        stretch = new
+        if done:
+            break
+    return move, stretch
+
+
+def moved(noise: Noise, move: float, stretch: float) -> Noise:
+    """The same shape elsewhere, narrower or wider."""
+    return Noise(noise.weights, move + stretch * noise.means, noise.variances * stretch**2)
+
+
+class AnyNoise(MechanismFamily):
+    """Lines plus noise of any shape."""
+
+    name: ClassVar[str] = "any-noise"
+    summary: ClassVar[str] = "straight lines, noise of any shape"
+    mechanisms = (LinearMechanism,)
+
+    def fit(self, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:  # noqa: ARG002
+        """See :class:`MechanismFamily`."""
+        coefficients, shape = fit_rows(_rows(x, y), weights, MOST_COMPONENTS)
+        return LinearMechanism(coefficients, Noise(shape[0], shape[1], shape[2]))
+
+    def intervene(
+        self, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
+    ) -> Mechanism:
+        """See :class:`MechanismFamily`: the shape of the reference elsewhere, or one Gaussian.
+
+        An imperfect intervention moves and stretches what the parents leave over, or has coefficients of its own.
+        """
+        assert isinstance(reference, LinearMechanism)
+        found = self._around(np.zeros(1), y, weights, reference.noise, 2)
+        if imperfect and x.shape[1]:
+            found += self._around(reference.parameters, y - reference.mean(x), weights, reference.noise, 2)
+            own, _ = fit_rows(_rows(x, y), weights, 1)
+            residual = y - LinearMechanism(own, reference.noise).mean(x)
+            found += self._around(own, residual, weights, reference.noise, 2 + x.shape[1])
+        return max(found, key=lambda one: evidence(one, x, y, weights))
+
+    def _around(
+        self, parameters: Array, residual: Array, weights: Array, noise: Noise, n_free: int
+    ) -> list[LinearMechanism]:
+        bins, mean, spread = histogram(residual, weights)
+        gaussian = Noise(np.ones(1), np.array([mean]), np.array([spread**2]))
+        shapes = [gaussian]
+        if noise.weights.size > 1:
+            shape = np.stack([noise.weights, noise.means, noise.variances])
+            shapes.append(moved(noise, *move_and_stretch(bins, shape, spread)))
+        return [LinearMechanism(parameters, one, n_free) for one in shapes]
+
+
+def _rows(x: Array, y: Array) -> Array:
+    return np.column_stack([np.ones(len(y)), x, y])

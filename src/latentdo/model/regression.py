@@ -1,0 +1,59 @@
+"""Least squares from sums of squares and products, compiled: the innermost loop of everything linear."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentdo.compilation import njit
+
+
+@njit
+def weighted_gram(rows, size, values, weights, gram):  # type: ignore[no-untyped-def]
+    """Fill the lower half of ``gram [size + 1, size + 1]``: first ``size`` columns of ``rows``, then ``values``."""
+    gram[:] = 0.0
+    for i in range(rows.shape[0]):
+        for a in range(size):
+            scaled = weights[i] * rows[i, a]
+            for b in range(a + 1):
+                gram[a, b] += scaled * rows[i, b]
+            gram[size, a] += scaled * values[i]
+        gram[size, size] += weights[i] * values[i] * values[i]
+
+
+@njit
+def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
+    """Residual sum of squares of the last column of ``gram`` on the others, by an in-place Cholesky factor.
+
+    Directions that carry nothing beyond rounding (collinear parents) are skipped: their pivot is set to infinity.
+    """
+    for a in range(size):
+        for b in range(a + 1):
+            total = gram[a, b]
+            for c in range(b):
+                total -= factor[a, c] * factor[b, c]
+            if a != b:
+                factor[a, b] = total / factor[b, b] if factor[b, b] < np.inf else 0.0
+            elif a == size - 1:
+                return max(total, 0.0)
+            elif total > 1e-13 * gram[a, a] and total > 0.0:
+                factor[a, a] = np.sqrt(total)
+            else:
+                factor[a, a] = np.inf
+    return 0.0
+
+
+@njit
+def regression(gram, size, factor, contrast):  # type: ignore[no-untyped-def]
+    """Fill ``contrast`` with [-coefficients, 1] of the last column on the others; return the residual sum."""
+    residual = cholesky_residual(gram, size, factor)
+    last = size - 1
+    for a in range(last - 1, -1, -1):
+        if factor[a, a] == np.inf:
+            contrast[a] = 0.0
+            continue
+        total = factor[last, a]
+        for b in range(a + 1, last):
+            total += factor[b, a] * contrast[b]
+        contrast[a] = -total / factor[a, a]
+    contrast[last] = 1.0
+    return residual

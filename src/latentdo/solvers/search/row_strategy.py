@@ -1,0 +1,146 @@
+"""Any family of mechanisms: from what lines with Gaussian noise find, and from one regime, to what the family finds.
+
+Lines are quick, and their graph is often right even where they need regimes to draw curves or the shape of a noise. So
+the family starts from their whole state, from their graph with one regime, and from its own graph with one regime;
+births, merges and graph search go on from each, and the highest evidence wins. One regime is a state like any other:
+what it lacks in regimes it must make up in evidence, with the same mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.data import Dataset
+from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.result import FitResult
+from latentdo.solvers.search import driver, regime_moves
+from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
+from latentdo.solvers.search.em import assign_rows, refine, relearn
+from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.reporting import Progress
+from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.solve import SCEPTICISM, LinearStanding, LinearStrategy, conclude
+from latentdo.solvers.search.state import State
+
+SEARCH_ROWS = 5000
+"""Most rows to search structure on: the time of every fit grows with them."""
+
+
+def solve(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    family: MechanismFamily,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Fit mechanisms of any family by structural EM, see :func:`.driver.search`."""
+    return driver.search(dataset, configuration, RowStrategy(family), progress)
+
+
+@dataclass(frozen=True, eq=False)
+class RowStrategy:
+    """Structural EM with fits to weighted rows, started from lines."""
+
+    family: MechanismFamily
+
+    def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
+        """See :class:`.driver.Strategy`."""
+        return min(SEARCH_ROWS, LinearStrategy().search_rows(problem, configuration))
+
+    def search(self, run: Run) -> Standing:
+        """See :class:`.driver.Strategy`."""
+        lines = LinearStrategy().search(replace(run, journal=run.journal.under("lines")))
+        problem = self._problem(run.problem)
+        if problem.all_labelled or problem.max_regimes == 1:
+            state = relearn(problem, lines.state.responsibilities, adjacency=lines.state.adjacency)
+            run.journal.note("graph", state)
+            return Standing(state)
+        best: Standing | None = None
+        single: State | None = None
+        for name, start in self._starts(problem, lines):
+            if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
+                single = start
+            state = regime_moves.improve(problem, start)
+            run.journal.note(name, state)
+            if best is None or state.evidence > best.state.evidence:
+                best = Standing(state)
+                run.journal.keep(best)
+        assert best is not None
+        return self._verdict(run, self._last_graph(problem, best), single)
+
+    def salvage(self, run: Run) -> Standing:
+        """See :class:`.driver.Strategy`: what lines found, if the family has nothing yet."""
+        latest = run.journal.latest
+        if latest is None:
+            raise KeyboardInterrupt
+        problem = self._problem(run.problem)
+        state = latest.state
+        if isinstance(latest, LinearStanding):
+            state = refine(problem, state.responsibilities, state.adjacency, iterations=1)
+        return Standing(state)
+
+    def on_all_rows(self, problem: Problem, configuration: SearchConfiguration, standing: Standing) -> State:
+        """See :class:`.driver.Strategy`."""
+        state = configuration.ranks.from_first(standing.state)
+        responsibilities, _ = assign_rows(problem, state.model)
+        return refine(
+            self._problem(problem), responsibilities, state.adjacency, iterations=5, model=state.model
+        )
+
+    def conclude(
+        self,
+        problem: Problem,
+        configuration: SearchConfiguration,
+        standing: Standing,  # noqa: ARG002
+        state: State,
+        regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
+    ) -> Conclusion:
+        """See :class:`.driver.Strategy`."""
+        return conclude(
+            self._problem(problem), configuration, state.adjacency, *regimes, density=self.family.name
+        )
+
+    def _problem(self, problem: Problem) -> Problem:
+        return replace(problem, learner=RowLearner(self.family))
+
+    def _starts(self, problem: Problem, lines: LinearStanding) -> Iterator[tuple[str, State]]:
+        """States to improve: what lines found, then one regime on their graph, then one regime on its own graph."""
+        found = lines.state
+        if found.n_regimes > 1 or problem.n_labelled:
+            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
+        if problem.n_labelled:
+            return
+        everyone = np.ones((problem.n_rows, 1))
+        on_theirs = refine(problem, everyone, found.adjacency, iterations=1)
+        yield "one regime", on_theirs
+        own = relearn(problem, everyone, adjacency=found.adjacency, model=on_theirs.model)
+        if not np.array_equal(own.adjacency, found.adjacency):
+            yield "one regime, own graph", own
+
+    def _last_graph(self, problem: Problem, standing: Standing) -> Standing:
+        """No more regimes than are allowed, and the best graph for the rows as they are assigned then."""
+        state = standing.state
+        if problem.n_labelled == 0:
+            state = regime_moves.fit_into(problem, state, problem.max_regimes)
+        again = relearn(problem, state.responsibilities, adjacency=state.adjacency, model=state.model)
+        if again.evidence > state.evidence and (
+            problem.n_labelled or regime_moves.fits(again, problem.max_regimes)
+        ):
+            state = again
+        return replace(standing, state=state)
+
+    def _verdict(self, run: Run, standing: Standing, single: State | None) -> Standing:
+        """One regime, unless hidden interventions beat it clearly."""
+        found = standing.state
+        if single is None or found.n_regimes == 1:
+            return standing
+        doubtful = single.evidence + SCEPTICISM * np.log(run.problem.n_rows) >= found.evidence
+        comparison: tuple[Mapping[str, Any], ...] = (
+            {"model": "hidden interventions", "evidence": found.evidence, "chosen": not doubtful},
+            {"model": "one regime", "evidence": single.evidence, "chosen": bool(doubtful)},
+        )
+        return replace(standing, state=single if doubtful else found, comparison=comparison)

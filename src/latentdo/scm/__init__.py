@@ -9,11 +9,13 @@ Examples
 """
 
 from latentdo.scm.benchmark import simulate
+from latentdo.scm.curves import Multiplicative, Smooth
 from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
 from latentdo.scm.mechanisms import (
     MLP,
     AdditiveMechanism,
     Function,
+    Heteroscedastic,
     Linear,
     Mechanism,
     NonadditiveFunction,
@@ -22,6 +24,8 @@ from latentdo.scm.mechanisms import (
 from latentdo.scm.model import SCM
 from latentdo.scm.noise import (
     ATOM_STD,
+    Autocorrelated,
+    Bimodal,
     Exponential,
     Gamma,
     Gaussian,
@@ -42,15 +46,19 @@ __all__ = [
     "SCM",
     "AdditiveMechanism",
     "Atomic",
+    "Autocorrelated",
+    "Bimodal",
     "Exponential",
     "Function",
     "Gamma",
     "Gaussian",
+    "Heteroscedastic",
     "Imperfect",
     "Intervention",
     "Laplace",
     "Linear",
     "Mechanism",
+    "Multiplicative",
     "Noise",
     "NonadditiveFunction",
     "NonadditiveMLP",
@@ -59,6 +67,7 @@ __all__ = [
     "Preset",
     "SignedUniformWeights",
     "Simulation",
+    "Smooth",
     "Stochastic",
     "StudentT",
     "Uniform",

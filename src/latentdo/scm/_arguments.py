@@ -1,5 +1,7 @@
 """Reading the arguments of `simulate`: defaults from the preset, clear errors for the rest."""
 
+import sys
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,26 @@ def choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Refuse anything that is not in ``allowed``."""
     if value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown: choose one of {', '.join(allowed)}")
+
+
+def compatible(preset: Preset, **kinds: str) -> None:
+    """Refuse what a preset cannot draw: networks are never scaled to their noise, curves always are."""
+    if preset.signal_to_noise is None:
+        refused, needed = ("smooth", "multiplicative", "growing"), "such as 'field'"
+    else:
+        refused, needed = ("nonlinear", "nonadditive", "imperfect"), "such as 'paper'"
+    for name, value in kinds.items():
+        if value in refused:
+            hint = "; 'soft' interventions keep their mechanism here" if value == "imperfect" else ""
+            raise ValueError(f"{name}={value!r} needs another preset, {needed}{hint}")
+
+
+def probability(name: str, value: object) -> float:
+    """Number above 0 and at most 1."""
+    number = _number(name, value)
+    if not 0 < number <= 1:
+        raise ValueError(f"{name}={value!r} must be above 0 and at most 1")
+    return number
 
 
 def positive_integer(name: str, value: object) -> int:
@@ -71,8 +93,12 @@ def shift_range(preset: Preset, separation: object) -> tuple[float, float]:
     return float(low * factor), float(high * factor)
 
 
-def target_counts(targets_per_regime: object, d: int) -> tuple[int, int]:
-    """Smallest and largest number of targets of a regime."""
+def target_counts(targets_per_regime: object, d: int, preset: Preset) -> tuple[int, int]:
+    """Smallest and largest number of targets of a regime: those given, else the preset's."""
+    if targets_per_regime is None:
+        # Nobody asked for this number, so a table too small for it is no error.
+        low, high = target_counts(preset.targets_per_regime, sys.maxsize, preset)
+        return min(low, d), min(high, d)
     pair = targets_per_regime if isinstance(targets_per_regime, tuple | list) else (targets_per_regime,) * 2
     if len(pair) != 2:
         raise ValueError(
@@ -85,6 +111,15 @@ def target_counts(targets_per_regime: object, d: int) -> tuple[int, int]:
             "and low must not exceed high"
         )
     return low, high
+
+
+def default_weights(preset: Preset, n_regimes: int, *, observational: bool) -> npt.NDArray[np.float64] | None:
+    """Shares of the regimes where the caller says nothing; None for equal ones."""
+    if preset.reference_share is None or n_regimes == 1:
+        return None
+    others = np.geomspace(3.0, 1.0, n_regimes - 1)
+    share = preset.reference_share if observational else 0.0
+    return np.array([share, *((1 - share) * others / others.sum())])
 
 
 def regime_sizes(

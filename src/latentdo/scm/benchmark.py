@@ -1,5 +1,6 @@
 """One call from a few words to a labelled benchmark data set."""
 
+import copy
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -10,14 +11,18 @@ import pandas as pd
 from latentdo import graphs
 from latentdo.scm import _arguments
 from latentdo.scm._random import RandomState, as_generator
+from latentdo.scm.calibration import calibrated_scm
+from latentdo.scm.model import SCM
 from latentdo.scm.noise import FloatArray
 from latentdo.scm.presets import Preset
 from latentdo.scm.random_models import random_intervention, random_scm, random_targets
 from latentdo.scm.simulation import Simulation
+from latentdo.scm.violations import DEPENDENT_ROWS, VIOLATIONS, violate, with_copies, with_dependent_rows
 
-MechanismKind = Literal["linear", "nonlinear", "nonadditive"]
-InterventionKind = Literal["stochastic", "atomic", "imperfect"]
+MechanismKind = Literal["linear", "nonlinear", "nonadditive", "smooth", "multiplicative"]
+InterventionKind = Literal["stochastic", "atomic", "imperfect", "soft"]
 GraphKind = Literal["erdos-renyi", "scale-free"]
+NoiseScale = Literal["constant", "growing"]
 
 
 def simulate(
@@ -32,11 +37,14 @@ def simulate(
     edge_probability: float | None = None,
     graph: GraphKind = "erdos-renyi",
     noise: str = "gaussian",
-    targets_per_regime: int | tuple[int, int] = 1,
+    noise_scale: NoiseScale = "constant",
+    targets_per_regime: int | tuple[int, int] | None = None,
     n_regimes: int | None = None,
     regime_weights: Sequence[float] | npt.NDArray[np.float64] | None = None,
     observational: bool = True,
     separation: float | None = None,
+    penetrance: float = 1.0,
+    violation: str | None = None,
     standardize: bool | None = None,
     shuffle: bool = True,
 ) -> Simulation:
@@ -57,9 +65,15 @@ def simulate(
                         u ~ U(1.2, 2.2)
     ==================  ===================  =============  ===================  =====================
 
+    A fifth preset, ``field``, makes tables as laboratories and sensors do: 8 variables, 1.5 edges a node, 3000
+    rows; 40 % of them observational, the rest in 4 regimes of unequal size with one or two targets each. Signal
+    and noise of every variable have about the same variance (a ratio from U(0.7, 1.4)). Shifts are 2.5 standard
+    deviations that the variable has in observational rows, and an intervened variable keeps the shape and the
+    variance of its noise. Columns come in arbitrary units.
+
     Streams of randomness are separate: with one ``random_state``, changing the number of rows leaves graph,
     mechanisms and interventions as they are, and changing the kind of intervention leaves the observational
-    rows as they are (before standardisation).
+    rows as they are (before standardisation). Changing the penetrance leaves the rows as they are that respond.
 
     Parameters
     ----------
@@ -70,11 +84,14 @@ def simulate(
     mechanism
         ``"linear"``; ``"nonlinear"``: networks with one hidden layer of 5 ReLU units plus noise, where a
         variable without parents is its noise; ``"nonadditive"``: the noise is one more input of the network,
-        for variables without parents the only one. Biases are drawn like weights.
+        for variables without parents the only one. Biases are drawn like weights. In ``field``: ``"linear"``;
+        ``"smooth"``: a sum of curves, each saturating, wavy or a softplus; ``"multiplicative"``: the effects of
+        the parents multiply.
     intervention
         ``"stochastic"``: the variable is its intervened noise, :math:`x_j = \tilde\varepsilon_j`;
         ``"atomic"``: it is held at :math:`\pm u`; ``"imperfect"``: the weights of the last layer (of the only
-        one, if linear) are drawn afresh, and the noise is replaced by the intervened noise.
+        one, if linear) are drawn afresh, and the noise is replaced by the intervened noise; ``"soft"``: the
+        mechanism stays, and :math:`\pm u` is added to the variable. ``field`` has all but ``"imperfect"``.
     n_samples
         Number of rows asked for. Every regime gets ``floor(n_samples * share)``, so a few may be missing:
         10000 rows over 11 regimes are 11 times 909.
@@ -89,25 +106,39 @@ def simulate(
     noise
         Family of the variables' noise, always with mean zero and the preset's variance: ``"gaussian"``,
         ``"student"`` (5 degrees of freedom), ``"uniform"``, ``"laplace"``, ``"exponential"`` or ``"gamma"``
-        (the last two skewed). The intervened noise stays Gaussian, as in the paper.
+        (the last two skewed), ``"bimodal"`` (two humps). The intervened noise stays Gaussian, as in the paper,
+        except in ``field``.
+    noise_scale
+        ``"constant"``, or, in ``field``, ``"growing"``: the noise of a variable grows with its signal.
     targets_per_regime
-        How many variables an intervention hits; a pair ``(low, high)`` draws the number for every regime.
+        How many variables an intervention hits; a pair ``(low, high)`` draws the number for every regime. By
+        default 1; ``(1, 2)`` in ``field``.
     n_regimes
-        Number of regimes, the observational one included. By default ``d + 1``, where intervention ``k`` hits
-        variable ``k`` (and random others, if there are several targets). Otherwise the variables take turns
-        in random order: none leads a second regime before all have led one. Regimes that share their targets
-        still differ in their shifts. ``n_regimes=1`` gives purely observational data.
+        Number of regimes, the observational one included; 5 in ``field``. By default ``d + 1``, where
+        intervention ``k`` hits variable ``k`` (and random others, if there are several targets). Otherwise the
+        variables take turns in random order: none leads a second regime before all have led one. Regimes that
+        share their targets still differ in their shifts. ``n_regimes=1`` gives purely observational data.
     regime_weights
-        Relative sizes of the regimes, ``n_regimes`` of them; equal by default.
+        Relative sizes of the regimes, ``n_regimes`` of them; equal by default. In ``field`` 40 % of the rows are
+        observational, and the largest other regime has three times the rows of the smallest.
     observational
         If False, no row is observational: regime 0 keeps its place but is empty.
     separation
         Size of the shift :math:`u` in standard deviations of the intervened noise; where :math:`u` is drawn
         from a range, the range is scaled so that its midpoint lies there. By default the preset's: 5.4 in
-        ``paper``, 2 in ``dcdi``. Atomic interventions use the same :math:`u`.
+        ``paper``, 2 in ``dcdi``. Atomic interventions use the same :math:`u`. In ``field``, where 2.5 is the
+        default, it is counted in standard deviations of the variable in observational rows.
+    penetrance
+        Probability that a row of an intervened regime responds. Rows that do not respond are observational: 0 in
+        ``regimes``; ``assigned`` keeps what they were meant to undergo.
+    violation
+        One way in which real tables break the model: ``"rounding"``, ``"detection-limit"``, ``"zeros"``,
+        ``"common-factor"``, ``"measurement-error"``, ``"dependent-rows"``, ``"copies"`` or ``"log-normal"``; see
+        `latentdo.scm.violations`.
     standardize
         Subtract the mean and divide by the standard deviation of every column over all rows; so do all
-        presets. A column without any variation is only centred.
+        presets but ``field``, where every column has a location and a scale of its own unless ``standardize``
+        is given. A column without any variation is only centred.
     shuffle
         Put the rows into random order; otherwise they are sorted by regime.
 
@@ -129,57 +160,101 @@ def simulate(
         ("mechanism", mechanism, MechanismKind),
         ("intervention", intervention, InterventionKind),
         ("graph", graph, GraphKind),
+        ("noise_scale", noise_scale, NoiseScale),
     ):
         _arguments.choice(name, value, get_args(kinds))
+    _arguments.compatible(settings, mechanism=mechanism, intervention=intervention, noise_scale=noise_scale)
+    if violation is not None:
+        _arguments.choice("violation", violation, VIOLATIONS)
+    responding = _arguments.probability("penetrance", penetrance)
     d = _arguments.positive_integer(
         "n_variables", settings.n_variables if n_variables is None else n_variables
     )
     rows = _arguments.positive_integer("n_samples", settings.n_samples if n_samples is None else n_samples)
-    k = d + 1 if n_regimes is None else _arguments.positive_integer("n_regimes", n_regimes)
+    in_order = n_regimes is None and settings.n_regimes is None
+    default_regimes = d + 1 if settings.n_regimes is None else settings.n_regimes
+    k = _arguments.positive_integer("n_regimes", default_regimes if n_regimes is None else n_regimes)
+    if regime_weights is None:
+        regime_weights = _arguments.default_weights(settings, k, observational=observational)
     sizes = _arguments.regime_sizes(rows, k, regime_weights, observational=observational)
     density = _arguments.edge_density(d, edges_per_node, edge_probability, settings)
     shift = _arguments.shift_range(settings, separation)
-    counts = _arguments.target_counts(targets_per_regime, d)
+    counts = _arguments.target_counts(targets_per_regime, d, settings)
 
     streams = as_generator(random_state).spawn(6)
     graph_rng, model_rng, target_rng, intervention_rng, row_rng, shuffle_rng = streams
+    # Later additions hang below the last stream: a generator that was handed in moves on as it always did.
+    response_rng, unit_rng, violation_rng = shuffle_rng.spawn(3)
     names = [f"X{j + 1}" for j in range(d)]
     adjacency = graphs.random_dag(d, **density, kind=graph, rng=graph_rng)
-    scm = random_scm(adjacency, names, mechanism, noise, settings, model_rng)
-    targets = random_targets(d, k, counts, in_order=n_regimes is None, rng=target_rng)
+    units = np.ones(d)
+    if settings.signal_to_noise is None:
+        scm = random_scm(adjacency, names, mechanism, noise, settings, model_rng)
+    else:
+        scm, units = calibrated_scm(adjacency, names, mechanism, noise, noise_scale, settings, model_rng)
+    if violation == DEPENDENT_ROWS:
+        scm = with_dependent_rows(scm)
+    targets = random_targets(d, k, counts, in_order=in_order, rng=target_rng)
     regime_scms = [scm]
     for hits, rng in zip(targets[1:], intervention_rng.spawn(k - 1), strict=True):
-        hit = [names[j] for j in np.flatnonzero(hits)]
+        hit = np.flatnonzero(hits)
         draws = {
-            name: random_intervention(scm[name], intervention, settings, shift, stream)
-            for name, stream in zip(hit, rng.spawn(len(hit)), strict=True)
+            names[j]: random_intervention(
+                scm[names[j]], intervention, settings, shift, stream, float(units[j])
+            )
+            for j, stream in zip(hit, rng.spawn(len(hit)), strict=True)
         }
         regime_scms.append(scm.do(draws))
 
+    assigned = np.repeat(np.arange(k), sizes)
+    regimes = np.where(response_rng.random(len(assigned)) < responding, assigned, 0)
     values = np.concatenate(
         [
-            regime_scm.sample_array(size, rng)
-            for regime_scm, size, rng in zip(regime_scms, sizes, row_rng.spawn(k), strict=True)
+            _rows(scm, regime_scm, regimes[assigned == regime] == regime, rng)
+            for regime, (regime_scm, rng) in enumerate(zip(regime_scms, row_rng.spawn(k), strict=True))
         ]
     )
-    regimes = np.repeat(np.arange(k), sizes)
     if shuffle:
         permutation = shuffle_rng.permutation(len(values))
-        values, regimes = values[permutation], regimes[permutation]
+        values, regimes, assigned = values[permutation], regimes[permutation], assigned[permutation]
     mean, scale = np.zeros(d), np.ones(d)
-    if standardize is None or standardize:
+    if standardize or (standardize is None and not settings.arbitrary_units):
         mean, scale = _pooled_scaling(values)
+    elif standardize is None:
+        mean, scale = _arbitrary_units(d, unit_rng)
+    if standardize is not False:
         values = (values - mean) / scale
+    X = pd.DataFrame(values, columns=names)
+    if violation is not None:
+        X = violate(X, violation, violation_rng)
     return Simulation(
-        X=pd.DataFrame(values, columns=names),
+        X=X,
         regimes=regimes,
-        targets=pd.DataFrame(targets, columns=names),
-        adjacency=pd.DataFrame(adjacency, index=names, columns=names),
+        targets=pd.DataFrame(targets, columns=names).reindex(columns=X.columns, fill_value=0),
+        adjacency=with_copies(pd.DataFrame(adjacency, index=names, columns=names), X.columns),
         scm=scm,
         regime_scms=tuple(regime_scms),
         mean=pd.Series(mean, index=names),
         scale=pd.Series(scale, index=names),
+        assigned=assigned,
+        violation=violation,
     )
+
+
+def _rows(
+    scm: SCM, intervened: SCM, responded: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> FloatArray:
+    """Rows of one regime; those that did not respond have the noise they would have had, and no intervention."""
+    plain = None if responded.all() else scm.sample_array(len(responded), copy.deepcopy(rng))
+    values = intervened.sample_array(len(responded), rng)
+    return values if plain is None else np.where(responded[:, None], values, plain)
+
+
+def _arbitrary_units(d: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Mean and scale by which columns get a standard deviation between 0.01 and 1000 and a location of that order."""
+    size = 10.0 ** rng.uniform(-2.0, 3.0, size=d)
+    location = rng.uniform(-5.0, 5.0, size=d)  # in standard deviations
+    return -location, 1.0 / size
 
 
 def _pooled_scaling(values: FloatArray) -> tuple[FloatArray, FloatArray]:

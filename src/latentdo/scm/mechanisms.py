@@ -77,10 +77,10 @@ class Linear(AdditiveMechanism, LayeredMechanism):
     _vector: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        parents = _check_parents(_require_mapping(self.weights), "Linear")
-        vector = _check_array("Linear", "weights", list(self.weights.values()), (len(parents),))
+        parents = check_parents(_require_mapping(self.weights), "Linear")
+        vector = check_array("Linear", "weights", list(self.weights.values()), (len(parents),))
         object.__setattr__(self, "weights", dict(zip(parents, vector.tolist(), strict=True)))
-        object.__setattr__(self, "intercept", _check_array("Linear", "intercept", self.intercept, ()).item())
+        object.__setattr__(self, "intercept", check_array("Linear", "intercept", self.intercept, ()).item())
         object.__setattr__(self, "parents", parents)
         object.__setattr__(self, "_vector", vector)
 
@@ -115,7 +115,7 @@ class _Perceptron(LayeredMechanism):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        parents = _check_parents(self.parents, owner)
+        parents = check_parents(self.parents, owner)
         if np.ndim(self.hidden_bias) != 1 or np.size(self.hidden_bias) == 0:
             raise ValueError(f"{owner}: hidden_bias must be a vector with one entry a hidden unit")
         units = np.size(self.hidden_bias)
@@ -126,9 +126,9 @@ class _Perceptron(LayeredMechanism):
         }
         object.__setattr__(self, "parents", parents)
         for name, shape in shapes.items():
-            object.__setattr__(self, name, _check_array(owner, name, getattr(self, name), shape))
+            object.__setattr__(self, name, check_array(owner, name, getattr(self, name), shape))
         object.__setattr__(
-            self, "output_bias", _check_array(owner, "output_bias", self.output_bias, ()).item()
+            self, "output_bias", check_array(owner, "output_bias", self.output_bias, ()).item()
         )
 
     @classmethod
@@ -136,7 +136,7 @@ class _Perceptron(LayeredMechanism):
         cls, parents: Iterable[str], rng: np.random.Generator, draw: WeightSampler, n_hidden: int = 5
     ) -> Self:
         """Draw all weights and biases with ``draw``."""
-        names = _check_parents(parents, cls.__name__)
+        names = check_parents(parents, cls.__name__)
         hidden_weights = draw(rng, (cls._n_inputs(len(names)), n_hidden))
         hidden_bias, output_weights = draw(rng, (n_hidden,)), draw(rng, (n_hidden,))
         return cls(names, hidden_weights, hidden_bias, output_weights, float(draw(rng, (1,))[0]))
@@ -225,7 +225,7 @@ class Function(AdditiveMechanism):
     function: Callable[..., npt.ArrayLike]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", _check_parents(self.parents, "Function"))
+        object.__setattr__(self, "parents", check_parents(self.parents, "Function"))
         _require_callable(self.function, "Function")
 
     def location(self, parents: FloatArray) -> FloatArray:
@@ -253,7 +253,7 @@ class NonadditiveFunction(Mechanism):
     function: Callable[..., npt.ArrayLike]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", _check_parents(self.parents, "NonadditiveFunction"))
+        object.__setattr__(self, "parents", check_parents(self.parents, "NonadditiveFunction"))
         _require_callable(self.function, "NonadditiveFunction")
 
     def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
@@ -263,6 +263,60 @@ class NonadditiveFunction(Mechanism):
     def formula(self) -> str:
         """Right-hand side of the structural equation for people; ``e`` is the noise."""
         return f"f({', '.join((*self.parents, 'e'))})"
+
+
+@dataclass(frozen=True)
+class Heteroscedastic(Mechanism):
+    r"""Noise that grows with the signal, as that of sensors and concentrations does.
+
+    .. math:: x_j = c + f_j(x_{\mathrm{pa}(j)}) + a \log\bigl(1 + e^{1 + f_j(x_{\mathrm{pa}(j)}) / u}\bigr)\,
+              \varepsilon_j
+
+    The spread is proportional to large signals and small, but never zero, for very negative ones. It follows the
+    signal of the parents alone, so that a change of the intercept :math:`c` moves the variable and nothing else.
+
+    Parameters
+    ----------
+    mechanism
+        The signal :math:`f_j`.
+    unit
+        :math:`u`, what counts as a large change of the signal: its standard deviation, say.
+    spread
+        Factor :math:`a` of the noise.
+    intercept
+        Added constant :math:`c`.
+    """
+
+    mechanism: AdditiveMechanism
+    unit: float = 1.0
+    spread: float = 1.0
+    intercept: float = 0.0
+    parents: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, AdditiveMechanism):
+            raise TypeError(
+                f"Heteroscedastic: the signal must be an AdditiveMechanism, got {self.mechanism!r}"
+            )
+        for name in ("unit", "spread"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"Heteroscedastic: {name} must be a positive number, got {value!r}")
+        object.__setattr__(self, "parents", self.mechanism.parents)
+
+    def location_and_spread(self, parents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and factor of the noise for ``parents [n, n_parents]``, both ``[n]``."""
+        signal = self.mechanism.location(parents)
+        return self.intercept + signal, np.asarray(self.spread * np.logaddexp(0.0, 1.0 + signal / self.unit))
+
+    def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
+        """Add the noise, stretched by the signal."""
+        location, spread = self.location_and_spread(parents)
+        return np.asarray(location + spread * noise)
+
+    def formula(self) -> str:
+        """Right-hand side of the structural equation for people; ``e`` is the noise."""
+        return f"m + s(m) e,  m = {self.mechanism.formula().removesuffix(' + e')}"
 
 
 def _call(
@@ -277,7 +331,8 @@ def _call(
     return np.broadcast_to(values, (n,))
 
 
-def _check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
+def check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
+    """Names of parents as a tuple, each text and listed once; ``owner`` is for the error message."""
     if isinstance(parents, str):
         raise TypeError(
             f"{owner}: parents must be a list of names, got the text {parents!r}; write [{parents!r}]"
@@ -291,7 +346,8 @@ def _check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
     return names
 
 
-def _check_array(owner: str, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+def check_array(owner: str, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Read-only copy of a parameter, finite and of the given shape."""
     array = np.array(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{owner}: {name} must have shape {shape}, got {array.shape}")

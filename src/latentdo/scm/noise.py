@@ -7,13 +7,13 @@ to `latentdo.scm.simulate` by name.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import sqrt
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import signal, special
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -42,10 +42,17 @@ class Noise(ABC):
     def log_density(self, values: FloatArray) -> FloatArray:
         """Log-density at ``values``, elementwise; ``-inf`` outside the support."""
 
+    @abstractmethod
+    def shifted(self, by: float) -> Self:
+        """Return the same shape, moved to the right."""
+
     def __str__(self) -> str:
         parameters: Any = self  # families are dataclasses, which the type of this class does not say
-        shown = ", ".join(f"{item.name}={getattr(self, item.name):.4g}" for item in fields(parameters))
-        return f"{type(self).__name__}({shown})"
+        values = ((item.name, getattr(self, item.name)) for item in fields(parameters))
+        shown = (
+            f"{name}={value}" if isinstance(value, Noise) else f"{name}={value:.4g}" for name, value in values
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 class _LocationScale(Noise):
@@ -76,6 +83,12 @@ class _LocationScale(Noise):
         """Log-density at ``values``, elementwise; ``-inf`` outside the support."""
         standard = (np.asarray(values, dtype=np.float64) - self.loc) / self.scale
         return np.asarray(self._standard_log_density(standard) - np.log(self.scale))
+
+    def shifted(self, by: float) -> Self:
+        """Return the same shape, moved to the right."""
+        parameters: Any = self  # families are dataclasses, which the type of this class does not say
+        moved: Self = replace(parameters, loc=self.loc + by)
+        return moved
 
     @abstractmethod
     def _standard_moments(self) -> tuple[float, float]: ...
@@ -228,6 +241,86 @@ class Uniform(Noise):
         inside = (values >= self.low) & (values <= self.high)
         return np.where(inside, -np.log(self.high - self.low), -np.inf)
 
+    def shifted(self, by: float) -> Self:
+        """Return an interval of the same length, moved to the right."""
+        return replace(self, low=self.low + by, high=self.high + by)
+
+
+@dataclass(frozen=True)
+class Bimodal(_LocationScale):
+    """Two humps: Gaussians of standard deviation ``scale`` at ``separation`` times that on each side of ``loc``.
+
+    The variance is ``(1 + separation**2) * scale**2``.
+    """
+
+    separation: float = 2.0
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_positive(self, "separation")
+
+    def _standard_moments(self) -> tuple[float, float]:
+        return 0.0, 1.0 + self.separation**2
+
+    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        side = 1.0 - 2.0 * rng.integers(0, 2, size=n)
+        return np.asarray(self.separation * side + rng.standard_normal(n))
+
+    def _standard_log_density(self, values: FloatArray) -> FloatArray:
+        left, right = (-0.5 * (values - side * self.separation) ** 2 for side in (-1, 1))
+        return np.asarray(np.logaddexp(left, right) - 0.5 * np.log(8 * np.pi))
+
+
+@dataclass(frozen=True)
+class Autocorrelated(Noise):
+    """Any noise whose draws follow one another: each row resembles the row before.
+
+    The draws are those of ``noise``, put into an order in which their ranks follow a Gaussian autoregression;
+    so every single draw is distributed as ``noise`` is, whose moments and density these are.
+
+    Parameters
+    ----------
+    noise
+        Distribution of a single draw.
+    correlation
+        Of neighbours in the underlying autoregression, between 0 and 1.
+    """
+
+    noise: Noise
+    correlation: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correlation < 1:
+            raise ValueError(f"Autocorrelated: correlation must be at least 0 and below 1, got {self!r}")
+
+    @property
+    def mean(self) -> float:
+        """Exact mean of a single draw."""
+        return self.noise.mean
+
+    @property
+    def variance(self) -> float:
+        """Exact variance of a single draw."""
+        return self.noise.variance
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw ``n`` values, shape ``[n]``, neighbours alike."""
+        values = np.sort(self.noise.sample(rng, n))
+        steps = rng.standard_normal(n)
+        steps[1:] *= sqrt(1 - self.correlation**2)  # the first is drawn from the stationary distribution
+        path = signal.lfilter([1.0], [1.0, -self.correlation], steps)
+        return np.asarray(values[np.argsort(np.argsort(path))])
+
+    def log_density(self, values: FloatArray) -> FloatArray:
+        """Log-density of a single draw, elementwise."""
+        return self.noise.log_density(values)
+
+    def shifted(self, by: float) -> Self:
+        """Return the same shape, moved to the right."""
+        return replace(self, noise=self.noise.shifted(by))
+
 
 @dataclass(frozen=True)
 class PointMass(Noise):
@@ -260,6 +353,10 @@ class PointMass(Noise):
         """
         return Gaussian(self.value, ATOM_STD).log_density(values)
 
+    def shifted(self, by: float) -> Self:
+        """Return another value."""
+        return replace(self, value=self.value + by)
+
 
 NOISE_FAMILIES: dict[str, Callable[[float], Noise]] = {
     "gaussian": lambda std: Gaussian(0.0, std),
@@ -268,6 +365,7 @@ NOISE_FAMILIES: dict[str, Callable[[float], Noise]] = {
     "laplace": lambda std: Laplace(0.0, std / sqrt(2)),
     "exponential": lambda std: Exponential(std, loc=-std),
     "gamma": lambda std: Gamma(2.0, std / sqrt(2), loc=-sqrt(2) * std),
+    "bimodal": lambda std: Bimodal(2.0, 0.0, std / sqrt(5)),
 }
 """Name to family with mean zero, as a function of its standard deviation."""
 

@@ -53,6 +53,17 @@ class Preset:
         What `simulate` uses where the caller says nothing; exactly one of the two densities is given.
     n_hidden
         Hidden units of network mechanisms.
+    n_regimes, targets_per_regime
+        As for `simulate`; ``n_regimes=None`` is one intervention for each variable.
+    reference_share
+        Share of the reference; the other regimes then differ in size, the largest having three times the rows of
+        the smallest. None: all regimes have the same size.
+    signal_to_noise
+        Range of the ratio of variances of a variable's signal and noise in the reference. With it every mechanism
+        is scaled to that ratio, shifts are counted in the variable's standard deviations, and an intervened
+        variable keeps the shape of its noise. None: weights, shifts and intervened noise are as above.
+    arbitrary_units
+        Whether columns come in units of their own, a location and a scale drawn for each, or standardised.
 
     Examples
     --------
@@ -71,10 +82,15 @@ class Preset:
     edge_probability: float | None = None
     n_samples: int = 10_000
     n_hidden: int = 5
+    n_regimes: int | None = None
+    targets_per_regime: int | tuple[int, int] = 1
+    reference_share: float | None = None
+    signal_to_noise: tuple[float, float] | None = None
+    arbitrary_units: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("noise_variance", "shift"):
-            low, high = getattr(self, name)
+        for name in ("noise_variance", "shift", "signal_to_noise"):
+            low, high = getattr(self, name) or (1.0, 1.0)
             if not 0 < low <= high < np.inf:
                 raise ValueError(f"Preset: {name} must be a range (low, high) of positive numbers")
         if not 0 < self.intervention_variance < np.inf:
@@ -83,6 +99,8 @@ class Preset:
             )
         if (self.edges_per_node is None) == (self.edge_probability is None):
             raise ValueError("Preset: give exactly one of edges_per_node and edge_probability")
+        if self.reference_share is not None and not 0 < self.reference_share < 1:
+            raise ValueError(f"Preset: reference_share={self.reference_share!r} must lie between 0 and 1")
 
 
 # Appendix E of the paper; N(m, v) in its tables is read as mean and variance.
@@ -100,8 +118,23 @@ _DCDI = Preset(
     shift=(2.0, 2.0),
     intervention_variance=1.0,
 )
+# Tables as they are: as much noise as signal, few interventions of unequal size, units that mean nothing.
+_FIELD = Preset(
+    weights=SignedUniformWeights(0.5, 1.0),
+    noise_variance=(1.0, 1.0),
+    shift=(2.5, 2.5),
+    intervention_variance=1.0,
+    n_variables=8,
+    edges_per_node=1.5,
+    n_samples=3000,
+    n_regimes=5,
+    targets_per_regime=(1, 2),
+    reference_share=0.4,
+    signal_to_noise=(0.7, 1.4),
+    arbitrary_units=True,
+)
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {"paper": _PAPER, "paper-pairs": _PAIRS, "paper-hetero": _HETERO, "dcdi": _DCDI}
+    {"paper": _PAPER, "paper-pairs": _PAIRS, "paper-hetero": _HETERO, "dcdi": _DCDI, "field": _FIELD}
 )
 """Name to preset, for `simulate`."""

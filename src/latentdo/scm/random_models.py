@@ -1,10 +1,12 @@
 """Random models and interventions, as a preset describes them."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
-from latentdo.scm.mechanisms import MLP, LayeredMechanism, Linear, NonadditiveMLP
+from latentdo.scm.mechanisms import MLP, Heteroscedastic, LayeredMechanism, Linear, NonadditiveMLP
 from latentdo.scm.model import SCM
 from latentdo.scm.noise import Gaussian, centred_noise
 from latentdo.scm.presets import Preset
@@ -43,18 +45,37 @@ def _random_mechanism(
 
 
 def random_intervention(
-    variable: Variable, kind: str, preset: Preset, shift: tuple[float, float], rng: np.random.Generator
+    variable: Variable,
+    kind: str,
+    preset: Preset,
+    shift: tuple[float, float],
+    rng: np.random.Generator,
+    unit: float = 1.0,
 ) -> Intervention:
-    """Draw an intervention on one variable."""
+    """Draw an intervention on one variable; ``unit`` is what its shift is counted in."""
     # Sign and size come first, so that all kinds share them under one seed.
-    value = float((1 - 2 * rng.integers(0, 2)) * rng.uniform(*shift))
+    value = float((1 - 2 * rng.integers(0, 2)) * rng.uniform(*shift)) * unit
     if kind == "atomic":
         return Atomic(value)
-    noise = Gaussian(value, float(np.sqrt(preset.intervention_variance)))
+    if kind == "soft":
+        return _soft(variable, value)
+    calibrated = preset.signal_to_noise is not None
+    noise = (
+        variable.noise.shifted(value)
+        if calibrated
+        else Gaussian(value, float(np.sqrt(preset.intervention_variance)))
+    )
     if kind == "stochastic":
         return Stochastic(noise)
     assert isinstance(variable.mechanism, LayeredMechanism)  # as every mechanism drawn above
     return Imperfect(variable.mechanism.redraw_last_layer(rng, preset.weights), noise)
+
+
+def _soft(variable: Variable, value: float) -> Imperfect:
+    """Move the variable and leave all else as it is."""
+    if isinstance(variable.mechanism, Heteroscedastic):  # which would stretch a shift of the noise
+        return Imperfect(replace(variable.mechanism, intercept=variable.mechanism.intercept + value))
+    return Imperfect(noise=variable.noise.shifted(value))
 
 
 def random_targets(

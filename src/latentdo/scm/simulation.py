@@ -20,7 +20,7 @@ class Simulation:
     X : DataFrame [n, d]
         The rows, standardised if that was asked for (see ``mean`` and ``scale``).
     regimes : ndarray of int [n]
-        Regime of every row; 0 is observational.
+        Regime of every row; 0 is observational. A row that did not respond to its intervention is observational.
     targets : DataFrame [n_regimes, d]
         0/1; row 0 is zero.
     adjacency : DataFrame [d, d]
@@ -31,6 +31,10 @@ class Simulation:
         The model of every regime; the first is ``scm``.
     mean, scale : Series [d]
         The model's units are ``X * scale + mean``.
+    assigned : ndarray of int [n]
+        Regime whose intervention every row was meant to undergo: ``regimes``, if all of them responded.
+    violation : str or None
+        What was done to ``X`` afterwards, so that the models are no longer exact.
     """
 
     X: pd.DataFrame
@@ -41,6 +45,13 @@ class Simulation:
     regime_scms: tuple[SCM, ...]
     mean: pd.Series
     scale: pd.Series
+    assigned: npt.NDArray[np.int64]
+    violation: str | None = None
+
+    @property
+    def responded(self) -> npt.NDArray[np.bool_]:
+        """Rows ``[n]`` whose intervention took effect; False for rows without an intervention."""
+        return np.asarray((self.assigned > 0) & (self.regimes == self.assigned))
 
     @property
     def n_regimes(self) -> int:
@@ -80,8 +91,13 @@ class Simulation:
         Raises
         ------
         NotImplementedError
-            For mechanisms whose noise is not additive.
+            For mechanisms whose noise is not additive, and for rows that a violation changed.
         """
+        if self.violation is not None:
+            raise NotImplementedError(
+                f"the density of rows with violation={self.violation!r} is not available; "
+                "simulate the same table without it"
+            )
         values = self.scm.columns_of(self.X if X is None else X)
         values = values * self.scale.to_numpy() + self.mean.to_numpy()
         shared = 1.0 - self.targets.to_numpy(dtype=np.float64).T

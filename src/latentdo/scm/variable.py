@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from latentdo.scm.mechanisms import AdditiveMechanism, Linear, Mechanism
+from latentdo.scm.mechanisms import AdditiveMechanism, Heteroscedastic, Linear, Mechanism
 from latentdo.scm.noise import FloatArray, Gaussian, Noise
 
 
@@ -51,7 +51,10 @@ class Variable:
         return self.mechanism(parents, self.noise.sample(rng, parents.shape[0]))
 
     def log_density(self, values: FloatArray, parents: FloatArray) -> FloatArray:
-        r"""Exact :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})` for additive mechanisms, shape ``[n]``."""
+        r"""Exact :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})` unless the noise goes through the mechanism; ``[n]``."""
+        if isinstance(self.mechanism, Heteroscedastic):
+            location, spread = self.mechanism.location_and_spread(parents)
+            return np.asarray(self.noise.log_density((values - location) / spread) - np.log(spread))
         if not isinstance(self.mechanism, AdditiveMechanism):
             raise NotImplementedError(
                 f"the density of {self.mechanism.formula()} is not available, because the noise goes through "

@@ -17,15 +17,18 @@ def simulate(
     out: Path,
     n_variables: int | None = None,
     edges_per_node: float | None = None,
-    mechanism: Literal["linear", "nonlinear", "nonadditive"] = "linear",
-    intervention: Literal["stochastic", "atomic", "imperfect"] = "stochastic",
+    mechanism: Literal["linear", "nonlinear", "nonadditive", "smooth", "multiplicative"] = "linear",
+    intervention: Literal["stochastic", "atomic", "imperfect", "soft"] = "stochastic",
     n_samples: int | None = None,
     preset: str = "paper",
     random_state: int = 0,
     n_regimes: int | None = None,
-    targets_per_regime: int = 1,
+    targets_per_regime: int | None = None,
     separation: float | None = None,
     noise: str = "gaussian",
+    noise_scale: Literal["constant", "growing"] = "constant",
+    penetrance: float = 1.0,
+    violation: str | None = None,
     graph: Literal["erdos-renyi", "scale-free"] = "erdos-renyi",
     observational: bool = True,
     overwrite: Flag = False,
@@ -49,17 +52,24 @@ def simulate(
     n_samples
         Number of rows.
     preset
-        "paper", "paper-pairs", "paper-hetero" or "dcdi".
+        "paper", "paper-pairs", "paper-hetero", "dcdi" or "field", which resembles real tables.
     random_state
         Seed.
     n_regimes
-        Number of regimes, the observational one included; one a variable more than there are, by default.
+        Number of regimes, the observational one included; by default one intervention per variable, or as the
+        preset says.
     targets_per_regime
-        How many variables an intervention hits.
+        How many variables an intervention hits; the preset decides by default.
     separation
-        Size of the shifts in standard deviations of the intervened noise.
+        Size of the shifts in standard deviations of the intervened noise; of the variable, with "field".
     noise
         Family of the noise.
+    noise_scale
+        Whether the noise grows with the signal; only with "field".
+    penetrance
+        Probability that a row responds to its intervention.
+    violation
+        One way in which real tables break the model, such as "rounding", "zeros" or "common-factor".
     graph
         Kind of random graph.
     observational
@@ -87,6 +97,8 @@ def simulate(
             "targets.csv": drawn.targets.rename_axis("regime"),
             "regimes.csv": pd.DataFrame({"row": range(len(drawn.regimes)), "regime": drawn.regimes}),
         }
+        if penetrance < 1:
+            tables["regimes.csv"]["assigned"] = drawn.assigned
         with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
             for name, table in tables.items():
                 with place(name) as path:

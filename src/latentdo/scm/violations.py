@@ -1,0 +1,99 @@
+"""What real tables do to the model's assumptions: one violation at a time, of a size that hurts.
+
+==================  ========================================================================================
+violation           what happens
+==================  ========================================================================================
+rounding            values have few digits: steps of about a quarter of a column's standard deviation
+detection-limit     the lowest fifth of every column is reported as its limit
+zeros               columns start at zero, and a fifth of all cells is zero
+common-factor       one hidden variable adds 0.7 of its standard deviation to every column ("cell size")
+measurement-error   independent errors of half a standard deviation, which no effect inherits
+dependent-rows      the noise of a row resembles that of the row before it (see `Autocorrelated`)
+copies              two columns appear twice, the second time with an error of a hundredth
+log-normal          columns are exponentials of what the model made
+==================  ========================================================================================
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from latentdo.scm.model import SCM
+from latentdo.scm.noise import Autocorrelated, FloatArray
+from latentdo.scm.variable import Variable
+
+DEPENDENT_ROWS: Final = "dependent-rows"
+COPIES: Final = "copies"
+COPY_SUFFIX: Final = "_copy"
+
+
+def _rounding(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG001
+    quarter = 0.25 * X.std(axis=0)
+    digit = 10.0 ** np.floor(np.log10(quarter))
+    step = np.round(quarter / digit) * digit
+    return np.asarray(np.round(X / step) * step)
+
+
+def _detection_limit(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG001
+    return np.maximum(X, np.quantile(X, 0.2, axis=0))
+
+
+def _zeros(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return np.where(rng.random(X.shape) < 0.2, 0.0, X - X.min(axis=0))
+
+
+def _common_factor(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(X + 0.7 * X.std(axis=0) * rng.standard_normal((len(X), 1)))
+
+
+def _measurement_error(X: FloatArray, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(X + 0.5 * X.std(axis=0) * rng.standard_normal(X.shape))
+
+
+def _log_normal(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG001
+    return np.asarray(np.exp((X - X.mean(axis=0)) / X.std(axis=0)))
+
+
+_CELLS: Mapping[str, Callable[[FloatArray, np.random.Generator], FloatArray]] = MappingProxyType(
+    {
+        "rounding": _rounding,
+        "detection-limit": _detection_limit,
+        "zeros": _zeros,
+        "common-factor": _common_factor,
+        "measurement-error": _measurement_error,
+        "log-normal": _log_normal,
+    }
+)
+
+VIOLATIONS: Final = (*_CELLS, DEPENDENT_ROWS, COPIES)
+"""Names that ``simulate(violation=...)`` knows."""
+
+
+def with_dependent_rows(scm: SCM) -> SCM:
+    """Return the same model, except that the noise of a row resembles that of the row before."""
+    return SCM(
+        {name: Variable(old.mechanism, Autocorrelated(old.noise)) for name, old in scm.variables.items()}
+    )
+
+
+def violate(X: pd.DataFrame, violation: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the table as the violation leaves it; dependent rows were drawn as such and stay."""
+    if violation == COPIES:
+        chosen = rng.choice(X.columns.to_numpy(), size=min(2, X.shape[1]), replace=False)
+        errors = rng.standard_normal((len(X), len(chosen)))
+        copies = X[chosen] + 0.01 * X[chosen].std(ddof=0).to_numpy() * errors
+        return pd.concat([X, copies.add_suffix(COPY_SUFFIX)], axis=1)
+    if violation in _CELLS:
+        return pd.DataFrame(_CELLS[violation](X.to_numpy(), rng), columns=X.columns)
+    return X
+
+
+def with_copies(adjacency: pd.DataFrame, columns: pd.Index) -> pd.DataFrame:
+    """Return the true graph over all ``columns``: a copy is an effect of its original."""
+    extended = adjacency.reindex(index=columns, columns=columns, fill_value=0)
+    for copy in columns.difference(adjacency.columns):
+        extended.loc[copy.removesuffix(COPY_SUFFIX), copy] = 1
+    return extended

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
-from latentdo.model.mechanisms.family import MechanismFamily, evidence
+from latentdo.model.mechanisms.family import MechanismFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
 from latentdo.model.regression import regression, weighted_gram
@@ -26,7 +26,7 @@ MOST_COMPONENTS = 6
 NARROWEST = 0.05
 """A Gaussian of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
 
-N_BINS = 128
+N_BINS = 64
 """Bins of the histogram that shapes are fitted to; finer ones changed no fit."""
 
 REACH = 6.0
@@ -150,7 +150,7 @@ def fit_rows(rows, weights, most):  # type: ignore[no-untyped-def]
             for a in range(last):
                 residual[i] += contrast[a] * rows[i, a]
         bins, mean, spread = histogram(residual, weights)
-        if turn == 0 or turn == TURNS - 1:
+        if turn == 0:
             shape = choose_shape(bins, mean, spread, most)
         else:
             climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
@@ -223,9 +223,34 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
     return move, stretch
 
 
-def moved(noise: Noise, move: float, stretch: float) -> Noise:
-    """The same shape elsewhere, narrower or wider."""
-    return Noise(noise.weights, move + stretch * noise.means, noise.variances * stretch**2)
+@njit
+def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
+    """A shape moved and stretched to fit the residuals best, or one Gaussian if that fits better; and how well."""
+    bins, mean, spread = histogram(residual, weights)
+    gaussian = np.empty((3, 1))
+    gaussian[0, 0], gaussian[1, 0], gaussian[2, 0] = 1.0, mean, spread**2
+    n = bins[0].sum()
+    value = -0.5 * n * (LOG_2PI + np.log(spread**2) + 1.0)
+    if shape.shape[1] == 1:
+        return value, gaussian
+    move, stretch = move_and_stretch(bins, shape, spread)
+    moved = shape.copy()
+    moved[1] = move + stretch * shape[1]
+    moved[2] = stretch**2 * shape[2]
+    trial = climb(bins, moved.copy(), VARIANCE_FLOOR, 1)
+    if trial > value:
+        return trial, moved
+    return value, gaussian
+
+
+@njit
+def least_squares(rows, weights):  # type: ignore[no-untyped-def]
+    """Coefficients of a weighted regression; ``rows [n, q]`` has ones first and values last."""
+    width = rows.shape[1]
+    gram, factor, contrast = np.empty((width, width)), np.zeros((width, width)), np.zeros(width)
+    weighted_gram(rows, width - 1, rows[:, width - 1], weights, gram)
+    regression(gram, width, factor, contrast)
+    return -contrast[: width - 1]
 
 
 class AnyNoise(MechanismFamily):
@@ -248,24 +273,21 @@ class AnyNoise(MechanismFamily):
         An imperfect intervention moves and stretches what the parents leave over, or has coefficients of its own.
         """
         assert isinstance(reference, LinearMechanism)
-        found = self._around(np.zeros(1), y, weights, reference.noise, 2)
+        trials = [(np.zeros(1), y, 2)]
         if imperfect and x.shape[1]:
-            found += self._around(reference.parameters, y - reference.mean(x), weights, reference.noise, 2)
-            own, _ = fit_rows(_rows(x, y), weights, 1)
-            residual = y - LinearMechanism(own, reference.noise).mean(x)
-            found += self._around(own, residual, weights, reference.noise, 2 + x.shape[1])
-        return max(found, key=lambda one: evidence(one, x, y, weights))
-
-    def _around(
-        self, parameters: Array, residual: Array, weights: Array, noise: Noise, n_free: int
-    ) -> list[LinearMechanism]:
-        bins, mean, spread = histogram(residual, weights)
-        gaussian = Noise(np.ones(1), np.array([mean]), np.array([spread**2]))
-        shapes = [gaussian]
-        if noise.weights.size > 1:
-            shape = np.stack([noise.weights, noise.means, noise.variances])
-            shapes.append(moved(noise, *move_and_stretch(bins, shape, spread)))
-        return [LinearMechanism(parameters, one, n_free) for one in shapes]
+            trials.append((reference.parameters, y - reference.mean(x), 2))
+            own = least_squares(_rows(x, y), weights)
+            trials.append((own, y - own[0] - x @ own[1:], 2 + x.shape[1]))
+        noise = reference.noise
+        shape = np.stack([noise.weights, noise.means, noise.variances])
+        half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+        best, found = -np.inf, reference
+        for parameters, residual, n_free in trials:
+            value, own_shape = best_move(residual, weights, shape)
+            if value - n_free * half_log > best:
+                best = value - n_free * half_log
+                found = LinearMechanism(parameters, Noise(*own_shape), n_free)
+        return found
 
 
 def _rows(x: Array, y: Array) -> Array:

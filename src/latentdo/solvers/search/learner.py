@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -29,9 +30,9 @@ Graph = NDArray[np.int8]
 class Learner(Protocol):
     """How structure and mechanisms of one family are learnt from rows that are assigned to regimes.
 
-    Statistics are all that a learner needs to know of rows and their assignment; they have ``counts``, the (soft)
-    number of rows in every regime, and ``merged(first, second)``, the same after one regime joined another. Scores are
-    penalised log-likelihoods, one per variable, so that they add up to the evidence.
+    Statistics are all that a learner needs to know of rows and their assignment; their ``counts`` are the (soft) number
+    of rows in every regime. Scores are penalised log-likelihoods, one per variable, so that they add up to the
+    evidence.
     """
 
     def statistics(self, problem: Problem, responsibilities: Array, model: FittedModel | None = None) -> Any:
@@ -73,6 +74,12 @@ class Learner(Protocol):
         target_prior: float | None = None,
     ) -> Graph:
         """A graph at least as good as the best one of the tables, where those do not hold all parent sets."""
+        ...
+
+    def merge_changes(
+        self, problem: Problem, statistics: Any, model: FittedModel, pairs: Sequence[tuple[int, int]]
+    ) -> list[float]:
+        """How the scores change if two regimes become one, for every pair of them; a lower bound will do."""
         ...
 
     def target_probabilities(
@@ -136,6 +143,19 @@ class MomentLearner:
         if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
             return grow_shrink.improve(problem, statistics, adjacency, targets, target_prior)
         return adjacency
+
+    def merge_changes(
+        self, problem: Problem, statistics: Moments, model: FittedModel, pairs: Sequence[tuple[int, int]]
+    ) -> list[float]:
+        """See :class:`Learner`: exact, because moments add up. Only variables that either targets can change."""
+        adjacency, targets = model.topology.adjacency, model.topology.targets
+        _, base = self.choose_targets(problem, statistics, adjacency)
+        changes = []
+        for a, b in pairs:
+            touched = np.flatnonzero(targets[a] | targets[b])
+            _, scores = self.choose_targets(problem, statistics.merged(a, b), adjacency, touched)
+            changes.append(float((scores - base)[touched].sum()))
+        return changes
 
     def target_probabilities(
         self, problem: Problem, statistics: Moments, adjacency: Graph, targets: Graph

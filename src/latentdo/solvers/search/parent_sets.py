@@ -65,14 +65,13 @@ class ScoreTables:
         return cls(candidates, scores, _nobody() if core is None else core)
 
     def full(self) -> NDArray[np.float64]:
-        """The same scores as masks over all variables, ``[d, 2^d]``; small problems only, which have no core."""
-        assert not self.core.size
+        """The same scores as masks over all variables, ``[d, 2^d]``; small problems only."""
         d = self.n_variables
         table = np.full((d, 1 << d), -np.inf)
         for j in range(d):
             own = self.candidates[j][self.candidates[j] >= 0]
             local = np.arange(1 << own.size)
-            masks = np.zeros_like(local)
+            masks = np.full_like(local, sum(1 << int(i) for i in self.core_of(j)))
             for a, i in enumerate(own):
                 masks |= (local >> a & 1) << int(i)
             table[j, masks] = self.scores[j, : 1 << own.size]

@@ -152,23 +152,21 @@ def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int
     """Pairs of regimes by how much the variational bound changes if they become one, best first.
 
     With the assignment otherwise unchanged the bound is exact: statistics add up, and so do responsibilities. Two
-    labelled regimes are never merged. Only variables that either regime targets can change their score.
+    labelled regimes are never merged.
     """
     resp = state.responsibilities
     learner = problem.learner
     statistics = learner.statistics(problem, resp, state.model)
     counts = statistics.counts
     n = float(counts.sum())
-    _, base = learner.choose_targets(problem, statistics, state.adjacency)
     entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+    pairs = [(a, b) for a, b in combinations(range(state.n_regimes), 2) if b >= problem.n_labelled]
     merges = []
-    for a, b in combinations(range(state.n_regimes), 2):
-        if b < problem.n_labelled:
-            continue
-        touched = np.flatnonzero(state.targets[a] | state.targets[b])
-        _, scores = learner.choose_targets(problem, statistics.merged(a, b), state.adjacency, touched)
+    for (a, b), scores in zip(
+        pairs, learner.merge_changes(problem, statistics, state.model, pairs), strict=True
+    ):
         both = resp[:, a] + resp[:, b]
-        change = float((scores - base)[touched].sum()) + 0.5 * np.log(n)
+        change = scores + 0.5 * np.log(n)
         change += (
             _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
         )
@@ -199,9 +197,11 @@ def merge_while_better(problem: Problem, state: State) -> State:
             state = _merge_several(problem, state, merges, excess)
             continue
         for change, a, b in merges[:3]:
-            trial = (
-                None if change <= 0 else refine(problem, merge(state.responsibilities, a, b), state.adjacency)
-            )
+            trial = None
+            if change > 0:
+                joined = merge(state.responsibilities, a, b)
+                others = np.delete(np.arange(state.n_regimes), b)
+                trial = refine(problem, joined, state.adjacency, model=state.model.keep(others))
             if trial is not None and trial.evidence > state.evidence:
                 state = trial
                 break
@@ -241,7 +241,7 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
     responsibilities = state.responsibilities
     for birth in births:
         responsibilities = birth.apply(responsibilities)
-    trial = refine(problem, responsibilities, state.adjacency)
+    trial = refine(problem, responsibilities, state.adjacency, model=state.model)
     if trial.n_regimes > problem.max_regimes:
         trial = merge_while_better(problem, trial)
     return trial if trial.evidence > state.evidence + 1.0 else None
@@ -304,7 +304,7 @@ def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int 
         if grown is not None:
             state = merge_while_better(problem, grown)
             continue
-        again = relearn(problem, state.responsibilities, adjacency=state.adjacency)
+        again = relearn(problem, state.responsibilities, adjacency=state.adjacency, model=state.model)
         if again.evidence < state.evidence + 0.5:
             state = state if state.evidence >= again.evidence else again
             break

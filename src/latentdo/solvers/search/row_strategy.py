@@ -64,7 +64,8 @@ class RowStrategy:
         for name, start in self._starts(problem, lines):
             if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
                 single = start
-            state = regime_moves.improve(problem, start)
+            behind = best is not None and start.n_regimes > 1 and start.evidence < best.state.evidence
+            state = start if behind else regime_moves.improve(problem, start)
             run.journal.note(name, state)
             if best is None or state.evidence > best.state.evidence:
                 best = Standing(state)
@@ -110,9 +111,8 @@ class RowStrategy:
     def _starts(self, problem: Problem, lines: LinearStanding) -> Iterator[tuple[str, State]]:
         """States to improve: what lines found, then one regime on their graph, then one regime on its own graph."""
         found = lines.state
-        if found.n_regimes > 1 or problem.n_labelled:
-            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
         if problem.n_labelled:
+            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
             return
         everyone = np.ones((problem.n_rows, 1))
         on_theirs = refine(problem, everyone, found.adjacency, iterations=1)
@@ -120,6 +120,8 @@ class RowStrategy:
         own = relearn(problem, everyone, adjacency=found.adjacency, model=on_theirs.model)
         if not np.array_equal(own.adjacency, found.adjacency):
             yield "one regime, own graph", own
+        if found.n_regimes > 1:
+            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
 
     def _last_graph(self, problem: Problem, standing: Standing) -> Standing:
         """No more regimes than are allowed, and the best graph for the rows as they are assigned then."""

@@ -11,7 +11,7 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -77,15 +77,6 @@ class WeightedRows:
     def counts(self) -> Array:
         """(Soft) number of rows in every regime."""
         return np.asarray(self.responsibilities.sum(axis=0))
-
-    def merged(self, first: int, second: int) -> WeightedRows:
-        """The same after regime ``second`` is merged into ``first`` and dropped."""
-        joined = self.responsibilities.copy()
-        joined[:, first] += joined[:, second]
-        others = np.delete(np.arange(joined.shape[1]), second)
-        # The merged regime begins as the first one was.
-        model = None if self.model is None else self.model.keep(others)
-        return WeightedRows(joined[:, others], model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +170,31 @@ class RowLearner:
         """See :class:`.learner.Learner`: the tables are all there is."""
         return adjacency
 
+    def merge_changes(
+        self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
+    ) -> list[float]:
+        """See :class:`.learner.Learner`: reference mechanisms stay, those of the merged regime are fitted."""
+        resp, targets = statistics.responsibilities, model.topology.targets
+        prior = problem.penalties.target_prior
+
+        def gain(j: int, weights: Array) -> float:
+            x, y, density = inputs[j]
+            return self._intervened(problem, x, y, weights, model.reference[j], density)[1] + prior
+
+        inputs = {}
+        for j in np.flatnonzero(targets.any(axis=0)).tolist():
+            x, y = model.inputs(problem.z, j), np.ascontiguousarray(problem.z[:, j])
+            inputs[j] = (x, y, model.reference[j].log_density(x, y))
+        alone = {(int(k), int(j)): gain(int(j), resp[:, k]) for k, j in np.argwhere(targets)}
+        changes = []
+        for a, b in pairs:
+            both = resp[:, a] + resp[:, b]
+            change = 0.0
+            for j in np.flatnonzero(targets[a] | targets[b]).tolist():
+                change += max(gain(j, both), 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
+            changes.append(change)
+        return changes
+
     def target_probabilities(
         self, problem: Problem, statistics: WeightedRows, adjacency: Graph, targets: Graph
     ) -> Array:
@@ -267,8 +283,12 @@ class RowLearner:
         """Who shares the reference mechanism to begin with: as in the model at hand, or else everybody."""
         shares = known != TARGET
         model = statistics.model
-        if model is not None and len(model.topology.targets) == len(known):
-            before = shares & ((model.topology.targets[:, j] == 0) | (known == REFERENCE))
+        if model is not None:
+            before = shares.copy()
+            targets = (
+                model.topology.targets[: len(known), j] == 1
+            )  # regimes born since begin like the reference
+            before[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
             shares = before if before.any() else shares
         return np.asarray(shares)
 

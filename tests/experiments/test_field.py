@@ -39,13 +39,14 @@ def test_an_experiment_has_its_regime_only_if_both_agree_on_most_rows():
     class Fit:
         regimes_ = np.array([0, 0, 1, 1, 2, 2, 2, 0])
         targets_ = pd.DataFrame([[0, 0], [1, 0], [0, 1]], columns=["a", "b"], index=["reference", 7, 8])
-        target_probabilities_ = pd.DataFrame([[0, 0], [0.9, 0.2], [0.1, 1.0]], columns=["a", "b"])
+
+    gained = np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 5.0]])
 
     rows = pd.DataFrame({"a": np.arange(8.0), "b": np.arange(8.0)})
     labels = ["reference", "reference", "first", "first", "second", "second", "second", "second"]
     targets = {"reference": [], "first": ["a"], "second": ["a"]}
     truth = light_tunnel.Measurements(rows, pd.Series(labels), targets, pd.DataFrame())
-    assert light_tunnel.interventions(truth, Fit()) == {
+    assert light_tunnel.interventions(truth, Fit(), gained) == {
         "interventions": 2,
         "own_regime": 2,
         "target_first": 1,

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from latentdo.outputs import write_outputs
@@ -27,6 +28,29 @@ def test_simulate_then_evaluate_the_truth(run, tmp_path, make_result):
     assert scores["regimes"]["adjusted_rand_index"] > 0.9
     assert scores["targets"]["f1"] == 1.0
     assert run("evaluate", tmp_path / "r", "--truth", tmp_path / "s")[0] == 0
+
+
+def test_simulate_a_table_like_those_of_a_laboratory(run, tmp_path):
+    field = ["simulate", "--out", tmp_path / "s", "--preset", "field", "--n-samples", "600"]
+    kinds = [
+        "--mechanism",
+        "smooth",
+        "--intervention",
+        "soft",
+        "--noise",
+        "gamma",
+        "--noise-scale",
+        "growing",
+    ]
+    assert run(*field, *kinds, "--penetrance", "0.6", "--violation", "zeros")[0] == 0
+    regimes = pd.read_csv(tmp_path / "s" / "regimes.csv")
+    idle = regimes[regimes["regime"] != regimes["assigned"]]
+    assert (idle["regime"] == 0).all()
+    assert 0.3 < len(idle) / (regimes["assigned"] > 0).sum() < 0.5
+    assert (pd.read_csv(tmp_path / "s" / "data.csv") == 0).mean().between(0.1, 0.3).all()
+    code, _, err = run(*field, "--overwrite", "--penetrance", "2")
+    assert code == 1
+    assert "--penetrance 2" in err
 
 
 def test_names_that_look_like_numbers_or_nothing_stay_names(run, tmp_path, make_result):

@@ -26,6 +26,8 @@ EXPERIMENTS = [
     "gradient_acyclicity",
     "solvers",
     "gate",
+    "field",
+    "light_tunnel",
 ]
 
 

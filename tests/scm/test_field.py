@@ -206,6 +206,12 @@ def test_what_single_violations_do():
     assert (ordered.apply(lambda column: column.autocorr()) > 0.5).all()
 
 
+@pytest.mark.parametrize("violation", VIOLATIONS)
+def test_violations_survive_constant_columns(violation):
+    data = simulate(1, intervention="atomic", observational=False, n_samples=50, violation=violation)
+    assert np.isfinite(data.X.to_numpy()).all()
+
+
 def test_tables_of_one_variable():
     data = field(n_variables=1, n_regimes=3)
     assert (data.targets.loc[1:, "X1"] == 1).all()

@@ -16,6 +16,7 @@ _FLAGS = {
         "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
         "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
         "study_name", "storage", "tiers", "validation_fraction", "n_resamples", "resample", "threshold",
+        "mechanism", "noise", "noise_scale", "penetrance", "preset", "separation", "violation",
     )
 }  # fmt: skip
 

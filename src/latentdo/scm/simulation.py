@@ -30,7 +30,7 @@ class Simulation:
     regime_scms : tuple of SCM
         The model of every regime; the first is ``scm``.
     mean, scale : Series [d]
-        The model's units are ``X * scale + mean``.
+        The model's units are ``X * scale + mean``, where no violation changed ``X`` afterwards.
     assigned : ndarray of int [n]
         Regime whose intervention every row was meant to undergo: ``regimes``, if all of them responded.
     violation : str or None

@@ -30,8 +30,13 @@ COPIES: Final = "copies"
 COPY_SUFFIX: Final = "_copy"
 
 
+def _deviation(X: FloatArray) -> FloatArray:
+    """Standard deviation of every column; one for a constant, which has no size to measure by."""
+    return np.where(np.ptp(X, axis=0) == 0, 1.0, X.std(axis=0))
+
+
 def _rounding(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG001
-    quarter = 0.25 * X.std(axis=0)
+    quarter = 0.25 * _deviation(X)
     digit = 10.0 ** np.floor(np.log10(quarter))
     step = np.round(quarter / digit) * digit
     return np.asarray(np.round(X / step) * step)
@@ -46,15 +51,15 @@ def _zeros(X: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _common_factor(X: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return np.asarray(X + 0.7 * X.std(axis=0) * rng.standard_normal((len(X), 1)))
+    return np.asarray(X + 0.7 * _deviation(X) * rng.standard_normal((len(X), 1)))
 
 
 def _measurement_error(X: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return np.asarray(X + 0.5 * X.std(axis=0) * rng.standard_normal(X.shape))
+    return np.asarray(X + 0.5 * _deviation(X) * rng.standard_normal(X.shape))
 
 
 def _log_normal(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: ARG001
-    return np.asarray(np.exp((X - X.mean(axis=0)) / X.std(axis=0)))
+    return np.asarray(np.exp((X - X.mean(axis=0)) / _deviation(X)))
 
 
 _CELLS: Mapping[str, Callable[[FloatArray, np.random.Generator], FloatArray]] = MappingProxyType(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
@@ -244,6 +245,40 @@ def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
 
 
 @njit
+def rough_gains(residual, x, responsibilities):  # type: ignore[no-untyped-def]
+    """Nats that every regime would gain by a mean, a variance and coefficients of its own, ``[K]``, generously.
+
+    ``residual`` is standardised; coefficients count as if parents were uncorrelated, twice.
+    """
+    n, n_regimes = responsibilities.shape
+    p = x.shape[1]
+    sums = np.zeros((n_regimes, 3 + 3 * p))
+    for i in range(n):
+        for k in range(n_regimes):
+            r = responsibilities[i, k]
+            if r > 1e-4:
+                sums[k, 0] += r
+                sums[k, 1] += r * residual[i]
+                sums[k, 2] += r * residual[i] * residual[i]
+                for a in range(p):
+                    sums[k, 3 + 3 * a] += r * x[i, a]
+                    sums[k, 4 + 3 * a] += r * x[i, a] * x[i, a]
+                    sums[k, 5 + 3 * a] += r * x[i, a] * residual[i]
+    gains = np.zeros(n_regimes)
+    for k in range(n_regimes):
+        count = max(sums[k, 0], 1e-9)
+        mean = sums[k, 1] / count
+        variance = max(sums[k, 2] / count - mean * mean, 1e-12)
+        gains[k] = 0.5 * count * (variance + mean * mean - 1.0 - np.log(variance))
+        for a in range(p):
+            centre = sums[k, 3 + 3 * a] / count
+            spread = max(sums[k, 4 + 3 * a] / count - centre * centre, 1e-12)
+            slope = sums[k, 5 + 3 * a] / count - centre * mean
+            gains[k] += count * slope * slope / spread / variance
+    return gains
+
+
+@njit
 def least_squares(rows, weights):  # type: ignore[no-untyped-def]
     """Coefficients of a weighted regression; ``rows [n, q]`` has ones first and values last."""
     width = rows.shape[1]
@@ -264,6 +299,16 @@ class AnyNoise(MechanismFamily):
         """See :class:`MechanismFamily`."""
         coefficients, shape = fit_rows(_rows(x, y), weights, MOST_COMPONENTS)
         return LinearMechanism(coefficients, Noise(shape[0], shape[1], shape[2]))
+
+    def may_differ(
+        self, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """See :class:`MechanismFamily`: what an own Gaussian would gain, about, is more than it costs."""
+        assert isinstance(reference, LinearMechanism)
+        residual = (y - reference.mean(x) - reference.noise.mean) / np.sqrt(reference.noise.variance)
+        return np.asarray(
+            rough_gains(residual, x, responsibilities) > np.log(np.maximum(responsibilities.sum(axis=0), 2.0))
+        )
 
     def intervene(
         self, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool

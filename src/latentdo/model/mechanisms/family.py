@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.model.mechanisms.base import Array, Mechanism
 
@@ -29,6 +30,16 @@ class MechanismFamily(ABC):
         ``x`` may have no columns. ``start`` is a mechanism of the same variable, maybe of other parents: a place to
         begin where one is needed.
         """
+
+    def may_differ(
+        self,
+        x: Array,  # noqa: ARG002
+        y: Array,  # noqa: ARG002
+        responsibilities: Array,
+        reference: Mechanism,  # noqa: ARG002
+    ) -> NDArray[np.bool_]:
+        """Regimes ``[K]`` for which an intervention is worth fitting: all, unless a family has a quick test."""
+        return np.ones(responsibilities.shape[1], dtype=bool)
 
     def intervene(
         self,

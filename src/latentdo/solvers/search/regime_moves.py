@@ -279,7 +279,9 @@ def try_tails(problem: Problem, state: State) -> State:
     return state
 
 
-def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int = 25) -> State:
+def improve(
+    problem: Problem, state: State, *, tails: bool = False, rounds: int = 25, same_graph: bool = False
+) -> State:
     """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
     if problem.all_labelled:
         return state
@@ -304,6 +306,8 @@ def improve(problem: Problem, state: State, *, tails: bool = False, rounds: int 
         if grown is not None:
             state = merge_while_better(problem, grown)
             continue
+        if same_graph:
+            break
         again = relearn(problem, state.responsibilities, adjacency=state.adjacency, model=state.model)
         if again.evidence < state.evidence + 0.5:
             state = state if state.evidence >= again.evidence else again

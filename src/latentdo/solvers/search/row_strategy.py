@@ -27,6 +27,9 @@ from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import SCEPTICISM, LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
 
+STARTS_OF_LINES = 1
+"""Starts of the search with lines: only their graph matters where the family does better."""
+
 SEARCH_ROWS = 5000
 """Most rows to search structure on: the time of every fit grows with them."""
 
@@ -53,7 +56,10 @@ class RowStrategy:
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`."""
-        lines = LinearStrategy().search(replace(run, journal=run.journal.under("lines")))
+        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, STARTS_OF_LINES))
+        lines = LinearStrategy().search(
+            replace(run, journal=run.journal.under("lines"), configuration=configuration)
+        )
         problem = self._problem(run.problem)
         if problem.all_labelled or problem.max_regimes == 1:
             state = relearn(problem, lines.state.responsibilities, adjacency=lines.state.adjacency)
@@ -64,14 +70,18 @@ class RowStrategy:
         for name, start in self._starts(problem, lines):
             if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
                 single = start
-            behind = best is not None and start.n_regimes > 1 and start.evidence < best.state.evidence
-            state = start if behind else regime_moves.improve(problem, start)
+            # The graph of unborn regimes is another one: it is searched when all are there.
+            state = regime_moves.improve(problem, start, same_graph=True)
             run.journal.note(name, state)
             if best is None or state.evidence > best.state.evidence:
                 best = Standing(state)
                 run.journal.keep(best)
         assert best is not None
-        return self._verdict(run, self._last_graph(problem, best), single)
+        state = regime_moves.improve(problem, best.state)
+        if problem.n_labelled == 0:
+            state = regime_moves.fit_into(problem, state, problem.max_regimes)
+        run.journal.note("final", state)
+        return self._verdict(run, Standing(state), single)
 
     def salvage(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`: what lines found, if the family has nothing yet."""
@@ -122,18 +132,6 @@ class RowStrategy:
             yield "one regime, own graph", own
         if found.n_regimes > 1:
             yield "as lines", refine(problem, found.responsibilities, found.adjacency)
-
-    def _last_graph(self, problem: Problem, standing: Standing) -> Standing:
-        """No more regimes than are allowed, and the best graph for the rows as they are assigned then."""
-        state = standing.state
-        if problem.n_labelled == 0:
-            state = regime_moves.fit_into(problem, state, problem.max_regimes)
-        again = relearn(problem, state.responsibilities, adjacency=state.adjacency, model=state.model)
-        if again.evidence > state.evidence and (
-            problem.n_labelled or regime_moves.fits(again, problem.max_regimes)
-        ):
-            state = again
-        return replace(standing, state=state)
 
     def _verdict(self, run: Run, standing: Standing, single: State | None) -> Standing:
         """One regime, unless hidden interventions beat it clearly."""

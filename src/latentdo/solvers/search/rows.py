@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,10 +74,16 @@ class WeightedRows:
     model: FittedModel | None = None
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def counts(self) -> Array:
         """(Soft) number of rows in every regime."""
         return np.asarray(self.responsibilities.sum(axis=0))
+
+    @cached_property
+    def members(self) -> list[tuple[NDArray[np.int64], Array]]:
+        """Rows of every regime, without those that hardly count, and how much they do."""
+        rows = [np.flatnonzero(column > NEGLIGIBLE) for column in self.responsibilities.T]
+        return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,21 +184,25 @@ class RowLearner:
         resp, targets = statistics.responsibilities, model.topology.targets
         prior = problem.penalties.target_prior
 
-        def gain(j: int, weights: Array) -> float:
+        def gain(j: int, rows: NDArray[np.int64], weights: Array) -> float:
             x, y, density = inputs[j]
-            return self._intervened(problem, x, y, weights, model.reference[j], density)[1] + prior
+            found = self._intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows])
+            return found[1] + prior
 
         inputs = {}
         for j in np.flatnonzero(targets.any(axis=0)).tolist():
             x, y = model.inputs(problem.z, j), np.ascontiguousarray(problem.z[:, j])
             inputs[j] = (x, y, model.reference[j].log_density(x, y))
-        alone = {(int(k), int(j)): gain(int(j), resp[:, k]) for k, j in np.argwhere(targets)}
+        alone = {(int(k), int(j)): gain(int(j), *statistics.members[k]) for k, j in np.argwhere(targets)}
         changes = []
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
+            rows = np.flatnonzero(both > NEGLIGIBLE)
             change = 0.0
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
-                change += max(gain(j, both), 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
+                change += (
+                    max(gain(j, rows, both[rows]), 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
+                )
             changes.append(change)
         return changes
 
@@ -261,10 +272,10 @@ class RowLearner:
             cost = 0.5 * reference.n_parameters * np.log(max(weights.sum(), 2.0))
             own: dict[int, Mechanism] = {}
             gains = np.full(len(counts), -np.inf)
-            for k in range(len(counts)):
-                if known[k] == REFERENCE or (known[k] == FREE and counts[k] < problem.min_rows):
-                    continue
-                own[k], gains[k] = self._intervened(problem, x, y, resp[:, k], reference, density)
+            worth = self.family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows) | ~shares
+            for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
+                rows, mine = statistics.members[k]
+                own[k], gains[k] = self._intervened(problem, x[rows], y[rows], mine, reference, density[rows])
             gains += target_prior
             leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
             enough = weights.sum() >= FEWEST_PER_PARAMETER * reference.n_parameters
@@ -303,8 +314,6 @@ class RowLearner:
         self, problem: Problem, x: Array, y: Array, weights: Array, reference: Mechanism, density: Array
     ) -> tuple[Mechanism, float]:
         """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
-        rows = weights > NEGLIGIBLE
-        x, y, weights, density = x[rows], y[rows], weights[rows], density[rows]
         own = self.family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
         gain = float(weights @ (own.log_density(x, y) - density))
         return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))

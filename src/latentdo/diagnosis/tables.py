@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from latentdo.diagnosis.refits import Refit
-from latentdo.equivalence import essential_graph
+from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.result import FitResult
 

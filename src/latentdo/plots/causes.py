@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentdo.layout import layered_layout
+from latentdo.graphs.layout import layered_layout
 from latentdo.plots.style import (
     INK,
     as_result,

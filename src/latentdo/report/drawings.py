@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from markupsafe import Markup
 
-from latentdo.layout import layered_layout
+from latentdo.graphs.layout import layered_layout
 from latentdo.model.fitted import Array
 from latentdo.report.content import Edge
 from latentdo.report.messages import chance

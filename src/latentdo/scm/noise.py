@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import stats
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,47 +48,40 @@ class Noise(ABC):
         return f"{type(self).__name__}({shown})"
 
 
-class _LocationScale(Noise):
-    r"""Noise of the form :math:`\varepsilon = a + s\,\eta`: subclasses describe the standard :math:`\eta`."""
+class _FromScipy(Noise):
+    """Noise that is a distribution of scipy with some parameters."""
 
-    loc: float
-    scale: float
+    distribution: ClassVar[stats.rv_continuous]
 
     def __post_init__(self) -> None:
         _require_finite(self, "loc")
-        _require_positive(self, "scale")
+        _require_positive(self, *(item.name for item in fields(cast("Any", self)) if item.name != "loc"))
+
+    def _parameters(self) -> dict[str, float]:
+        """Parameters by scipy's names."""
+        return {item.name: getattr(self, item.name) for item in fields(cast("Any", self))}
 
     @property
     def mean(self) -> float:
         """Exact mean; ``nan`` if it does not exist."""
-        return float(self.loc + self.scale * self._standard_moments()[0])
+        return float(self.distribution.mean(**self._parameters()))
 
     @property
     def variance(self) -> float:
         """Exact variance; ``inf`` or ``nan`` if it is not finite."""
-        return float(self.scale**2 * self._standard_moments()[1])
+        return float(self.distribution.var(**self._parameters()))
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw ``n`` independent values, shape ``[n]``."""
-        return np.asarray(self.loc + self.scale * self._standard_sample(rng, n))
+        return np.asarray(self.distribution.rvs(**self._parameters(), size=n, random_state=rng))
 
     def log_density(self, values: FloatArray) -> FloatArray:
         """Log-density at ``values``, elementwise; ``-inf`` outside the support."""
-        standard = (np.asarray(values, dtype=np.float64) - self.loc) / self.scale
-        return np.asarray(self._standard_log_density(standard) - np.log(self.scale))
-
-    @abstractmethod
-    def _standard_moments(self) -> tuple[float, float]: ...
-
-    @abstractmethod
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray: ...
-
-    @abstractmethod
-    def _standard_log_density(self, values: FloatArray) -> FloatArray: ...
+        return np.asarray(self.distribution.logpdf(values, **self._parameters()))
 
 
 @dataclass(frozen=True)
-class Gaussian(_LocationScale):
+class Gaussian(_FromScipy):
     """Normal distribution with mean ``loc`` and standard deviation ``scale``.
 
     Examples
@@ -99,19 +92,11 @@ class Gaussian(_LocationScale):
 
     loc: float = 0.0
     scale: float = 1.0
-
-    def _standard_moments(self) -> tuple[float, float]:
-        return 0.0, 1.0
-
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return rng.standard_normal(n)
-
-    def _standard_log_density(self, values: FloatArray) -> FloatArray:
-        return np.asarray(-0.5 * values**2 - 0.5 * np.log(2 * np.pi))
+    distribution: ClassVar = stats.norm
 
 
 @dataclass(frozen=True)
-class StudentT(_LocationScale):
+class StudentT(_FromScipy):
     """Heavy tails: ``loc`` plus ``scale`` times a t variable, whose variance is ``df / (df - 2)``.
 
     With ``df <= 2`` the variance is not finite, with ``df <= 1`` there is no mean either.
@@ -120,113 +105,60 @@ class StudentT(_LocationScale):
     df: float = 5.0
     loc: float = 0.0
     scale: float = 1.0
+    distribution: ClassVar = stats.t
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_positive(self, "df")
-
-    def _standard_moments(self) -> tuple[float, float]:
-        if self.df > 2:
-            return 0.0, self.df / (self.df - 2)
-        return (0.0, np.inf) if self.df > 1 else (np.nan, np.nan)
-
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return rng.standard_t(self.df, size=n)
-
-    def _standard_log_density(self, values: FloatArray) -> FloatArray:
-        half = 0.5 * self.df
-        normaliser = special.gammaln(half + 0.5) - special.gammaln(half) - 0.5 * np.log(self.df * np.pi)
-        return np.asarray(normaliser - (half + 0.5) * np.log1p(values**2 / self.df))
+    @property
+    def mean(self) -> float:
+        """Exact mean; ``nan`` if it does not exist (scipy says infinity)."""
+        return float(self.loc) if self.df > 1 else float("nan")
 
 
 @dataclass(frozen=True)
-class Laplace(_LocationScale):
+class Laplace(_FromScipy):
     """Double exponential with centre ``loc``; its variance is ``2 * scale**2``."""
 
     loc: float = 0.0
     scale: float = 1.0
-
-    def _standard_moments(self) -> tuple[float, float]:
-        return 0.0, 2.0
-
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return rng.laplace(size=n)
-
-    def _standard_log_density(self, values: FloatArray) -> FloatArray:
-        return np.asarray(-np.abs(values) - np.log(2.0))
+    distribution: ClassVar = stats.laplace
 
 
 @dataclass(frozen=True)
-class Exponential(_LocationScale):
+class Exponential(_FromScipy):
     """Skewed to the right: ``loc`` plus an exponential variable with mean ``scale``."""
 
     scale: float = 1.0
     loc: float = 0.0
-
-    def _standard_moments(self) -> tuple[float, float]:
-        return 1.0, 1.0
-
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return rng.standard_exponential(n)
-
-    def _standard_log_density(self, values: FloatArray) -> FloatArray:
-        return np.where(values >= 0, -values, -np.inf)
+    distribution: ClassVar = stats.expon
 
 
 @dataclass(frozen=True)
-class Gamma(_LocationScale):
+class Gamma(_FromScipy):
     """Skewed to the right: ``loc`` plus a gamma variable; its skewness is ``2 / sqrt(shape)``."""
 
     shape: float = 2.0
     scale: float = 1.0
     loc: float = 0.0
+    distribution: ClassVar = stats.gamma
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _require_positive(self, "shape")
-
-    def _standard_moments(self) -> tuple[float, float]:
-        return self.shape, self.shape
-
-    def _standard_sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        return rng.standard_gamma(self.shape, size=n)
-
-    def _standard_log_density(self, values: FloatArray) -> FloatArray:
-        # xlogy keeps shape == 1 (the exponential) finite at the edge of the support.
-        inside = special.xlogy(self.shape - 1, np.maximum(values, 0.0)) - values - special.gammaln(self.shape)
-        return np.where(values >= 0, inside, -np.inf)
+    def _parameters(self) -> dict[str, float]:
+        return {"a": self.shape, "loc": self.loc, "scale": self.scale}
 
 
 @dataclass(frozen=True)
-class Uniform(Noise):
+class Uniform(_FromScipy):
     """Uniform distribution on ``[low, high]``."""
 
     low: float = -1.0
     high: float = 1.0
+    distribution: ClassVar = stats.uniform
 
     def __post_init__(self) -> None:
         _require_finite(self, "low", "high")
         if not self.low < self.high:
             raise ValueError(f"Uniform: low must be below high, got low={self.low!r}, high={self.high!r}")
 
-    @property
-    def mean(self) -> float:
-        """Exact mean."""
-        return float(0.5 * (self.low + self.high))
-
-    @property
-    def variance(self) -> float:
-        """Exact variance."""
-        return float((self.high - self.low) ** 2 / 12)
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw ``n`` independent values, shape ``[n]``."""
-        return rng.uniform(self.low, self.high, size=n)
-
-    def log_density(self, values: FloatArray) -> FloatArray:
-        """Log-density at ``values``, elementwise; ``-inf`` outside the interval."""
-        inside = (values >= self.low) & (values <= self.high)
-        return np.where(inside, -np.log(self.high - self.low), -np.inf)
+    def _parameters(self) -> dict[str, float]:
+        return {"loc": self.low, "scale": self.high - self.low}
 
 
 @dataclass(frozen=True)

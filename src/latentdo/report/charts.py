@@ -10,6 +10,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
+from latentdo.plots.style import evenly, rows_by_regime
 from latentdo.report.mechanisms import Cause
 from latentdo.report.messages import number
 from latentdo.report.svg import element, palette_class, px, round_ticks, shortened, svg, text_width
@@ -18,6 +19,7 @@ from latentdo.result import FitResult
 __all__ = ["curve", "evidence_chart", "responsibilities", "scatter", "violation_chart"]
 
 _MOST_ROWS = 500
+_MOST_STEPS = 400
 
 
 def evidence_chart(seconds: Array, values: Array) -> Markup:
@@ -78,8 +80,7 @@ def _chart(
         parts.append(element("text", f"{tick:g} s", x=x, y=height - 16, text_anchor="middle"))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(s, v) for s, v in line))
     parts.append(element("polyline", kind="best", points=points))
-    shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), 400)).round().astype(np.int64))
-    for at in shown:
+    for at in evenly(len(values), _MOST_STEPS):
         x, y = place(float(seconds[at]), float(values[at]))
         parts.append(element("circle", kind="step", cx=x, cy=y, r=2.6))
     return svg((0, 0, width, height), label, parts, "chart")
@@ -107,9 +108,7 @@ def curve(result: FitResult, cause: Cause, effect: int) -> Markup:
 
 def responsibilities(result: FitResult) -> Markup:
     """How sure each row's regime is: one column a row, sorted by regime; the fuller the colour, the more probable."""
-    values, best = result.responsibilities, result.regimes
-    order = np.lexsort((-values[np.arange(len(best)), best], best))
-    shown = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).round().astype(int))]
+    values, shown = result.responsibilities, rows_by_regime(result, _MOST_ROWS)
     names = [shortened(str(name), 16) for name in result.regime_names]
     left = 14.0 + max(text_width(name) for name in names) * 12 / 13
     band, width = 18.0, 760.0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
 
-from latentdo.graphs.layout import layered_layout
+from latentdo.graphs.layout import bends, layered_layout
 from latentdo.model.fitted import Array
 from latentdo.report.content import Edge
 from latentdo.report.messages import chance
@@ -107,9 +106,8 @@ def _edge(
     head = 6.0 + 1.2 * width
     points = [(route[0][0], route[0][1] + _BOX / 2), *route[1:-1], (tip_x, tip_y - head + 1)]
     d = f"M{px(points[0][0])} {px(points[0][1])}"
-    for (ax, ay), (bx, by) in pairwise(points):
-        bend = (by - ay) / 2
-        d += f"C{px(ax)} {px(ay + bend)} {px(bx)} {px(by - bend)} {px(bx)} {px(by)}"
+    for curve in bends(points):
+        d += "C" + " ".join(f"{px(x)} {px(y)}" for x, y in curve)
     doubtful = " open" if (cause, effect) in left_open else ""
     title = f"{cause} → {effect}: {chance(probability)}" + (
         "; these data cannot tell the direction" if doubtful else ""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
     from latentdo.estimator import LatentInterventionDAG
 
-__all__ = ["diagnose_fit", "fit_table", "gather", "gather_stream"]
-
 _USUAL_CONTROLS = ("0", "control")
 """Labels that count as observational if nothing is said: the estimator's default, and that of scPerturb's files."""
 

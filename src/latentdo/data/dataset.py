@@ -26,8 +26,6 @@ from latentdo.data.table import (
 )
 from latentdo.data.transforms import Preprocessor
 
-__all__ = ["Dataset", "content_hash"]
-
 Array = NDArray[np.float64]
 
 

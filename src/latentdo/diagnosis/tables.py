@@ -13,8 +13,6 @@ from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.result import FitResult
 
-__all__ = ["confusion", "edge_tables", "regime_tables"]
-
 _CONFUSION_ROWS = 2000
 
 

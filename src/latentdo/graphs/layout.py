@@ -21,8 +21,6 @@ from sklearn.isotonic import isotonic_regression
 
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency, topological_order
 
-__all__ = ["Layout", "bends", "layered_layout"]
-
 Array = NDArray[np.float64]
 Point = tuple[float, float]
 

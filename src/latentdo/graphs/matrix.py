@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Adjacency", "GraphLike", "as_adjacency", "check_same_names", "variable_names"]
-
 Adjacency = NDArray[np.int64]
 """A square 0/1 matrix; ``adjacency[i, j] == 1`` means ``i -> j``."""
 

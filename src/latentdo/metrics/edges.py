@@ -15,20 +15,6 @@ from latentdo.graphs import Adjacency, GraphLike, find_cycle, is_dag
 from latentdo.graphs.equivalence import Intervention, as_targets, essential_graph
 from latentdo.metrics.inputs import Scores, align_graphs
 
-__all__ = [
-    "EdgeCounts",
-    "ancestor_aid",
-    "compare_graphs",
-    "edge_counts",
-    "edge_scores",
-    "essential_graph_distance",
-    "hamming_distance",
-    "parent_aid",
-    "shd",
-    "sid",
-    "skeleton_scores",
-]
-
 
 @dataclass(frozen=True)
 class EdgeCounts(Scores):

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency
 from latentdo.graphs.matrix import check_same_names
 
-__all__ = ["Scores", "align_graphs", "align_matrices"]
-
 
 @dataclass(frozen=True)
 class Scores:

@@ -12,15 +12,6 @@ from latentdo.graphs import GraphLike
 from latentdo.graphs.matrix import check_same_names
 from latentdo.metrics.inputs import align_graphs, align_matrices
 
-__all__ = [
-    "Reliability",
-    "brier_skill",
-    "edge_forecasts",
-    "expected_calibration_error",
-    "log_score_skill",
-    "reliability",
-]
-
 Floats = NDArray[np.float64]
 Forecasts = ArrayLike | pd.DataFrame | pd.Series
 

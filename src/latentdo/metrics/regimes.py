@@ -15,14 +15,6 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from latentdo.graphs.matrix import check_same_names
 from latentdo.metrics.inputs import Scores
 
-__all__ = [
-    "RegimeMatching",
-    "adjusted_rand_index",
-    "match_regimes",
-    "normalized_mutual_information",
-    "target_scores",
-]
-
 Labels = Iterable[Any]
 Targets = ArrayLike | pd.DataFrame | Mapping[Any, Iterable[Any]]
 

@@ -16,8 +16,6 @@ from latentdo.report.messages import number
 from latentdo.report.svg import element, palette_class, px, round_ticks, shortened, svg, text_width
 from latentdo.result import FitResult
 
-__all__ = ["curve", "evidence_chart", "responsibilities", "scatter", "violation_chart"]
-
 _MOST_ROWS = 500
 _MOST_STEPS = 400
 

@@ -14,8 +14,6 @@ from latentdo.report.messages import chance
 from latentdo.report.svg import element, px, shortened, svg, text_width
 from latentdo.result import FitResult
 
-__all__ = ["graph", "matrix"]
-
 _MOST_MAYBE = 80
 _BOX = 30.0
 _MARGIN = 14.0

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-__all__ = ["element", "palette_class", "px", "round_ticks", "shortened", "svg", "text_width"]
-
 _COLOURS = 7
 _SHAPES = 3
 

@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from latentdo.model.variational.densities.base import (
     LOG_SCALE_RANGE,
-    ConditionalDensity,
     gaussian_log_density,
 )
 from latentdo.model.variational.densities.nonlinear import NetworkDensity
@@ -153,6 +152,3 @@ class FlowDensity(NetworkDensity):
             out = self.reference_outputs(x, graph, u[at : at + 1])
         base = out[:, -2] + out[:, -1].clamp(*LOG_SCALE_RANGE).exp() * noise.T
         return self.inverse(base, out).T
-
-
-__all__ = ["ConditionalDensity", "FlowDensity", "sigmoidal_layer"]

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from latentdo.graphs.layout import bends, layered_layout
-from latentdo.plots.style import (
-    INK,
-    as_result,
-    literal,
-    new_axes,
-    regime_colour,
-    regime_index,
-    shorten,
-)
+from latentdo.plots.style import INK, as_result, literal, new_axes, regime_colour, regime_index, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

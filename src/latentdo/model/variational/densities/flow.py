@@ -15,10 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from latentdo.model.variational.densities.base import (
-    LOG_SCALE_RANGE,
-    gaussian_log_density,
-)
+from latentdo.model.variational.densities.base import LOG_SCALE_RANGE, gaussian_log_density
 from latentdo.model.variational.densities.nonlinear import NetworkDensity
 from latentdo.model.variational.graph import GraphSample
 

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 
+from latentdo.data.transforms import Preprocessor
 from latentdo.model import FittedModel, Topology
 from latentdo.model.fitted import own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.result import FitResult
 from latentdo.scm import simulate
-from latentdo.transforms import Preprocessor
 
 # Property tests draw the same examples in every run, so that a red run can be repeated, and none is red because the
 # machine is busy. Examples share the folder of their test: each writes its file anew.

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentdo import equivalence, graphs
+from latentdo import graphs
+from latentdo.graphs import equivalence
 
 
 def skeleton_and_colliders(adjacency):

@@ -53,11 +53,11 @@ class TestValidation:
         assert graphs.edges(shuffled) == [("b", "a"), ("c", "b")]
 
     def test_refuses_frames_with_other_or_repeated_names(self):
-        with pytest.raises(ValueError, match=r"only on rows: b; only on columns: c"):
+        with pytest.raises(ValueError, match=r"rows of adjacency: b;.* columns: c"):
             graphs.as_adjacency(pd.DataFrame(0, index=["a", "b"], columns=["a", "c"]))
         with pytest.raises(ValueError, match=r"square matrix, but its shape is \(1, 2\)"):
             graphs.as_adjacency(pd.DataFrame(0, index=["a"], columns=["a", "b"]))
-        with pytest.raises(ValueError, match=r"repeated column names: a"):
+        with pytest.raises(ValueError, match=r"repeated names in its columns: a"):
             graphs.as_adjacency(pd.DataFrame(0, index=["a", "b"], columns=["a", "a"]))
 
     def test_names(self):

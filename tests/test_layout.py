@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latentdo.graphs import random_dag
-from latentdo.layout import _crossings, layered_layout
+from latentdo.graphs.layout import _crossings, layered_layout
 
 
 @settings(max_examples=30)

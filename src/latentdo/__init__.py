@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.datasets import load_sachs
     from latentdo.estimator import LatentInterventionDAG
-    from latentdo.knowledge import read_knowledge
     from latentdo.readers import read_table
+    from latentdo.readers.knowledge import read_knowledge
     from latentdo.scm import simulate
     from latentdo.tuning import TunedDAG
 
@@ -37,7 +37,7 @@ _HOMES = {
     "LatentInterventionDAG": "latentdo.estimator",
     "TunedDAG": "latentdo.tuning",
     "load_sachs": "latentdo.datasets",
-    "read_knowledge": "latentdo.knowledge",
+    "read_knowledge": "latentdo.readers.knowledge",
     "read_table": "latentdo.readers",
     "simulate": "latentdo.scm",
 }

@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
 from latentdo.result import FitResult
-from latentdo.transforms import Preprocessor
 
 __all__ = [
     "NO_INTERVAL",

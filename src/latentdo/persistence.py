@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from latentdo.data.transforms import Preprocessor
 from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
 from latentdo.model.legacy import FAMILIES as LEGACY_FAMILIES
 from latentdo.model.legacy import from_legacy
 from latentdo.result import FitResult
-from latentdo.transforms import Preprocessor
 
 __all__ = [
     "FORMAT",

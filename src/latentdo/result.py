@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from latentdo import graphs
 from latentdo.data import is_unknown, is_writable
-from latentdo.equivalence import essential_graph
+from latentdo.data.transforms import Preprocessor
+from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.fitted import SUM_TOLERANCE, Array, FittedModel
-from latentdo.transforms import Preprocessor
 
 Status = Literal["converged", "not converged", "interrupted"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from latentdo import LatentInterventionDAG, simulate
 from latentdo.data import DataWarning
-from latentdo.equivalence import essential_graph
+from latentdo.graphs.equivalence import essential_graph
 from latentdo.metrics import adjusted_rand_index
 
 NAMES = ["Raf", "Mek", "Erk", "Akt"]

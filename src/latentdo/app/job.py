@@ -29,8 +29,6 @@ from latentdo.diagnosis import Diagnosis
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.outputs import json_text, write_outputs
 
-__all__ = ["Job", "State"]
-
 State = Literal["running", "done", "failed"]
 
 _TABLE, _TASK, _PROGRESS, _STOP, _ERROR, _RESULTS = (

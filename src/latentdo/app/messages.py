@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["plain_text"]
-
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|<>~$:&]")
 
 

@@ -20,8 +20,6 @@ from latentdo.readers import read_arrow, read_csv
 from latentdo.readers.arrow import ARROW
 from latentdo.readers.table import SEPARATORS, kind_of
 
-__all__ = ["Table", "choose_table", "on_disk"]
-
 _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Example: cytometry"
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
 _NONE = "(none)"

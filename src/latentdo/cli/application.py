@@ -6,8 +6,6 @@ from cyclopts import App
 
 from latentdo.cli.sources import ConfigurationFile, Environment, check_whole_numbers
 
-__all__ = ["app", "program_version"]
-
 
 def program_version() -> str:
     """Version of the installed package."""

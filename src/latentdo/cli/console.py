@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from latentdo.report.content import Edge, Effect
     from latentdo.result import FitResult
 
-__all__ = [
-    "complain",
-    "console",
-    "plain_warnings",
-    "print_bootstrap",
-    "print_json",
-    "print_result",
-    "print_table",
-    "say",
-    "warn",
-]
-
 _MOST_EDGES = 60
 _MOST_TARGETS = 8
 _warned: set[str] = set()

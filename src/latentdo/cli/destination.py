@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from latentdo.files import Claim
     from latentdo.result import FitResult
 
-__all__ = ["Destination", "destination"]
-
 
 class Destination:
     """The output folder of a command that runs; see :func:`destination`.

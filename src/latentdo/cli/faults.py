@@ -7,8 +7,6 @@ import tempfile
 import traceback
 from typing import Final
 
-__all__ = ["EXIT_FAULT", "SHOW_TRACEBACK", "about_fault", "wants_traceback"]
-
 EXIT_FAULT: Final = 70
 """Exit code of a fault of ours; the EX_SOFTWARE of BSD's sysexits, so that scripts can tell it from bad input."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
     from latentdo.estimator import LatentInterventionDAG
 
-__all__ = ["diagnose_fit", "fit_table", "gather", "gather_stream"]
-
 _USUAL_CONTROLS = ("0", "control")
 """Labels that count as observational if nothing is said: the estimator's default, and that of scPerturb's files."""
 
@@ -108,7 +106,7 @@ def _point_out_perturbations(data: Path) -> None:
 
 def _add_knowledge(path: Path, columns: list[str], arguments: dict[str, Any]) -> None:
     """Join a file of prior knowledge with the flags; the two may add to, but not replace, each other."""
-    from latentdo.knowledge import read_knowledge
+    from latentdo.readers.knowledge import read_knowledge
 
     for name, value in read_knowledge(path, columns).items():
         if name in ("forbidden", "required"):

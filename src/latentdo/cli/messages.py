@@ -6,8 +6,6 @@ import ast
 import re
 import shlex
 
-__all__ = ["in_flags"]
-
 _FLAGS = {
     name: "--" + name.replace("_", "-")
     for name in (

@@ -19,8 +19,6 @@ from rich.text import Text
 from latentdo.cli.console import console
 from latentdo.names import visible
 
-__all__ = ["Course", "progress"]
-
 Step = Callable[[Mapping[str, Any]], None]
 
 SECONDS_BETWEEN_LINES: Final = 5.0

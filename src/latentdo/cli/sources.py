@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cyclopts import App
     from cyclopts.argument import Argument, ArgumentCollection
 
-__all__ = ["ConfigurationFile", "Environment", "check_whole_numbers"]
-
 PREFIX: Final = "LATENTDO_"
 
 _MOST_DIGITS: Final = 19  # of integers that 64 bits hold

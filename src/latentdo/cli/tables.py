@@ -11,18 +11,6 @@ from latentdo.names import from_cell
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "check_results",
-    "compare_folders",
-    "find_label",
-    "find_regime",
-    "read_labels",
-    "read_matrix",
-    "read_origin",
-    "read_targets",
-    "read_trials",
-]
-
 
 def check_results(folder: Path, *, file_allowed: bool = False) -> None:
     """Refuse what is not a folder that ``latentdo fit`` wrote, and say what it is instead."""

@@ -11,8 +11,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-__all__ = ["names_in_line", "takes_whole_numbers", "words_of_text", "words_of_value"]
-
 _EDGES: Final = ("forbidden", "required")
 _TIERS: Final = "tiers"
 _MAY_BE_EMPTY: Final = (*_EDGES, _TIERS, "drop")

@@ -24,9 +24,7 @@ from latentdo.data.table import (
     warn_about_repeats,
     warn_about_shape,
 )
-from latentdo.transforms import Preprocessor
-
-__all__ = ["Dataset", "content_hash"]
+from latentdo.data.transforms import Preprocessor
 
 Array = NDArray[np.float64]
 
@@ -132,7 +130,7 @@ class Dataset:
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
         transform : {"none", "log", "log1p", "rank-gaussian"}
-            See :class:`latentdo.transforms.Preprocessor`.
+            See :class:`latentdo.data.transforms.Preprocessor`.
         columns : sequence of str, optional
             For a table, the columns to use, in this order; for an array, the names to give.
         missing : {"error", "drop"}

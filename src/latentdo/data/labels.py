@@ -16,16 +16,6 @@ from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed
 from latentdo.notices import warn
 
-__all__ = [
-    "REFERENCE_LABEL",
-    "encode_regimes",
-    "encode_targets",
-    "is_unknown",
-    "is_writable",
-    "order_labels",
-    "warn_about_rare_labels",
-]
-
 REFERENCE_LABEL: Final = "(reference)"
 """Label of regime 0 where the user says that there is no observational label."""
 

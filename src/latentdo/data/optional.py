@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["need"]
-
 
 def need(module: str, package: str, extra: str, purpose: str) -> Any:
     """Import an optional package, or name the extra that brings it."""

@@ -15,23 +15,6 @@ from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed, shown
 from latentdo.notices import warn
 
-__all__ = [
-    "DataWarning",
-    "Missing",
-    "aligned_array",
-    "check_finite",
-    "check_labels",
-    "check_names",
-    "check_varying",
-    "looks_like_labels",
-    "table_to_array",
-    "validate_rows",
-    "warn_about_copies",
-    "warn_about_labels",
-    "warn_about_repeats",
-    "warn_about_shape",
-]
-
 Array = NDArray[np.float64]
 Missing = Literal["error", "drop"]
 

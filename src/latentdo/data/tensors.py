@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["without_gradient"]
-
 
 def without_gradient(values: Any, who: str = "X") -> Any:
     """A torch tensor as the array of its numbers, wherever it lies and whatever it records; anything else as it is."""

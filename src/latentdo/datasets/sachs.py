@@ -15,8 +15,6 @@ import pandas as pd
 
 from latentdo.readers import read_csv
 
-__all__ = ["CONDITIONS", "VARIABLES", "Sachs", "load_sachs", "reference_graph"]
-
 Subset = Literal["full", "dcdi"]
 Graph = Literal["17", "18", "20"]
 

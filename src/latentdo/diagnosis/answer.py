@@ -7,8 +7,6 @@ from typing import Any, Final
 
 import pandas as pd
 
-__all__ = ["CONFUSED", "FOUND", "Diagnosis"]
-
 CONFUSED: Final = 0.2
 """Two regimes are too close if at least this share of the rows of one is assigned to the other."""
 

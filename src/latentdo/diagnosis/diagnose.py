@@ -16,8 +16,6 @@ from latentdo.diagnosis.tables import confusion, edge_tables, regime_tables
 from latentdo.notices import warn
 from latentdo.result import FitResult
 
-__all__ = ["diagnose_fit"]
-
 Progress = Callable[[Mapping[str, Any]], None]
 
 

@@ -17,8 +17,6 @@ from latentdo.model.fitted import Array
 from latentdo.notices import collecting
 from latentdo.result import FitResult
 
-__all__ = ["Known", "Refit", "refit"]
-
 
 @dataclass(frozen=True, eq=False)
 class Refit:

@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 
 from latentdo.diagnosis.refits import Refit
-from latentdo.equivalence import essential_graph
+from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.result import FitResult
-
-__all__ = ["confusion", "edge_tables", "regime_tables"]
 
 _CONFUSION_ROWS = 2000
 

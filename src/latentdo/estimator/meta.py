@@ -9,8 +9,6 @@ from sklearn.base import BaseEstimator
 
 from latentdo.data import Dataset
 
-__all__ = ["check_count", "plain", "read_rows"]
-
 
 def read_rows(estimator: BaseEstimator, X: Any, regimes: Any, targets: Any) -> Dataset:
     """Rows, labels and targets as the estimator itself would read them."""

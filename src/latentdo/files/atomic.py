@@ -12,8 +12,6 @@ from typing import Final
 
 from latentdo.files.process import Process
 
-__all__ = ["check_target", "is_leftover", "kind_of", "sweep", "write_atomically"]
-
 _TEMPORARY: Final = re.compile(
     r"\.(?P<name>.+)\.(?P<tag>[0-9a-f]{8}-\d+-[0-9a-f]{8})-[0-9a-f]{8}\.tmp", re.DOTALL
 )

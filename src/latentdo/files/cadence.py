@@ -9,8 +9,6 @@ from typing import Final
 
 from latentdo.notices import warn
 
-__all__ = ["CHECKPOINT_SECONDS", "Cadence", "Keeper", "check_seconds"]
-
 CHECKPOINT_SECONDS: Final = 60.0
 """Longest time between two checkpoints unless the user says otherwise: a minute of work is cheap to repeat."""
 

@@ -32,8 +32,6 @@ from typing import Any, Final
 from latentdo.files.atomic import kind_of, sweep
 from latentdo.files.process import Process
 
-__all__ = ["Claim", "claimed", "naming", "state_of"]
-
 MARK: Final = "latentdo-unfinished.json"
 """The file that says whose folder this is; nothing in a folder without it is ever removed."""
 

@@ -16,8 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Process"]
-
 _TAG: Final = re.compile(r"([0-9a-f]{8})-(\d+)-([0-9a-f]{8})")
 _UNKNOWN: Final = "0" * 8
 """In place of a beginning that this system does not tell."""

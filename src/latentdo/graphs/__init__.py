@@ -2,7 +2,7 @@
 
 Everywhere ``adjacency[i, j] == 1`` means ``i -> j`` (the row causes the column), as in networkx. Functions
 accept arrays, nested lists or pandas frames; the rows of a frame are first put into the order of its columns,
-*by name*. Results are fresh int64 arrays. Essential graphs live in :mod:`latentdo.equivalence`.
+*by name*. Results are fresh int64 arrays. Essential graphs live in :mod:`latentdo.graphs.equivalence`.
 """
 
 from latentdo.graphs.export import edges, from_edges, to_dot, to_graphml, to_networkx

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from latentdo.graphs.matrix import Adjacency, GraphLike, as_adjacency, variable_names
 
-__all__ = ["edges", "from_edges", "to_dot", "to_graphml", "to_networkx"]
-
 
 def from_edges(edges: Iterable[tuple[object, object]], names: Sequence[object]) -> Adjacency:
     """Build an adjacency matrix, in the order of `names`, from pairs ``(cause, effect)`` of names.

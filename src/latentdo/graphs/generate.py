@@ -10,8 +10,6 @@ import numpy as np
 
 from latentdo.graphs.matrix import Adjacency
 
-__all__ = ["all_dags", "random_dag"]
-
 
 def random_dag(
     n_variables: int,

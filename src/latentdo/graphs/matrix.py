@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["Adjacency", "GraphLike", "as_adjacency", "variable_names"]
 
 Adjacency = NDArray[np.int64]
 """A square 0/1 matrix; ``adjacency[i, j] == 1`` means ``i -> j``."""
@@ -42,8 +42,9 @@ def as_adjacency(adjacency: GraphLike, *, what: str = "adjacency") -> Adjacency:
     array([[0, 1],
            [0, 0]])
     """
-    if isinstance(adjacency, pd.DataFrame):
-        adjacency = _rows_like_columns(adjacency, what)
+    if isinstance(adjacency, pd.DataFrame) and adjacency.shape[0] == adjacency.shape[1]:
+        check_same_names(adjacency.index, adjacency.columns, f"the rows of {what}", "its columns")
+        adjacency = adjacency.loc[list(adjacency.columns)]
     matrix = np.asarray(adjacency)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{what} must be a square matrix, but its shape is {matrix.shape}")
@@ -64,21 +65,18 @@ def as_adjacency(adjacency: GraphLike, *, what: str = "adjacency") -> Adjacency:
     return matrix.astype(np.int64)
 
 
-def _rows_like_columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Put the rows of a frame into the order of its columns, by name."""
-    if frame.shape[0] != frame.shape[1]:
-        raise ValueError(f"{what} must be a square matrix, but its shape is {frame.shape}")
-    for axis, index in (("row", frame.index), ("column", frame.columns)):
-        if not index.is_unique:
-            repeated = sorted({str(name) for name in index[index.duplicated()]})
-            raise ValueError(f"{what} has repeated {axis} names: {', '.join(repeated)}")
-    rows, columns = set(frame.index), set(frame.columns)
-    if rows != columns:
+def check_same_names(given: Iterable[Any], wanted: Iterable[Any], of_given: str, of_wanted: str) -> None:
+    """Refuse names that are repeated or differ from those wanted, whatever their order."""
+    given, wanted = list(given), list(wanted)
+    for names, where in ((given, of_given), (wanted, of_wanted)):
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise ValueError(f"repeated names in {where}: {_listed(repeated)}")
+    if set(given) != set(wanted):
         raise ValueError(
-            f"{what} must have the same names on rows and columns; only on rows: {_listed(rows - columns)};"
-            f" only on columns: {_listed(columns - rows)}"
+            f"names differ: only in {of_given}: {_listed(set(given) - set(wanted))};"
+            f" only in {of_wanted}: {_listed(set(wanted) - set(given))}"
         )
-    return frame.loc[list(frame.columns)]
 
 
 def _listed(names: Iterable[object]) -> str:

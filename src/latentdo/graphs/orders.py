@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from latentdo.graphs.matrix import Adjacency, GraphLike, as_adjacency
 
-__all__ = ["ancestors", "find_cycle", "is_dag", "reachability", "topological_order"]
-
 
 def _peel(matrix: Adjacency) -> tuple[list[int], NDArray[np.bool_]]:
     """Remove sources until none is left: their order, and a mask of the variables on or below a cycle."""

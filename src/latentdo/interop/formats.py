@@ -16,8 +16,6 @@ from latentdo.files import write_atomically
 from latentdo.interop.sources import named_graph
 from latentdo.names import to_cell, visible
 
-__all__ = ["from_networkx", "to_dot", "to_frame", "to_graphml", "to_json", "to_networkx", "write_graph"]
-
 ENDINGS: Final = (".csv", ".dot", ".graphml", ".gv", ".json")
 """What :func:`write_graph` can write."""
 

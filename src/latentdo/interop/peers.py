@@ -8,10 +8,9 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 
+from latentdo.data.optional import need
 from latentdo.interop.formats import from_networkx, to_networkx
-from latentdo.interop.sources import named_graph, need
-
-__all__ = ["from_causal_learn", "from_pgmpy", "to_causal_learn", "to_dowhy", "to_pgmpy"]
+from latentdo.interop.sources import named_graph
 
 
 def to_causal_learn(source: Any) -> Any:

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from latentdo.interop.sources import need
+from latentdo.data.optional import need
 from latentdo.result import FitResult
-
-__all__ = ["Cells", "from_anndata", "to_anndata"]
 
 
 class Cells(NamedTuple):

@@ -10,11 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latentdo.data.optional import need
 from latentdo.graphs import Adjacency, as_adjacency, variable_names
 from latentdo.result import FitResult
-
-__all__ = ["NamedGraph", "named_graph", "need"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,23 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from latentdo.equivalence import Intervention, as_targets, essential_graph
 from latentdo.graphs import Adjacency, GraphLike, find_cycle, is_dag
+from latentdo.graphs.equivalence import Intervention, as_targets, essential_graph
 from latentdo.metrics.inputs import Scores, align_graphs
-
-__all__ = [
-    "EdgeCounts",
-    "ancestor_aid",
-    "compare_graphs",
-    "edge_counts",
-    "edge_scores",
-    "essential_graph_distance",
-    "hamming_distance",
-    "parent_aid",
-    "shd",
-    "sid",
-    "skeleton_scores",
-]
 
 
 @dataclass(frozen=True)
@@ -178,7 +164,7 @@ def essential_graph_distance(
         Targets of the regimes that were seen, the observational one (zeros) included; columns in the order of
         `true`, or aligned to it by name. None: plain Markov equivalence.
     intervention : {"imperfect", "perfect"}
-        See :func:`latentdo.equivalence.essential_graph`.
+        See :func:`latentdo.graphs.equivalence.essential_graph`.
 
     Examples
     --------

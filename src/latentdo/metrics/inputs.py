@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency
-
-__all__ = ["Scores", "align_graphs", "align_matrices"]
+from latentdo.graphs.matrix import check_same_names
 
 
 @dataclass(frozen=True)
@@ -77,29 +73,11 @@ def align_matrices(
     """
     if not (isinstance(true, pd.DataFrame) and isinstance(found, pd.DataFrame)):
         return true, found
-    check_names(true.index, true.columns, f"the rows of the true {what}", "its columns")
-    check_names(found.index, found.columns, f"the rows of the found {what}", "its columns")
-    check_names(found.columns, true.columns, f"the found {what}", f"the true {what}")
+    check_same_names(true.index, true.columns, f"the rows of the true {what}", "its columns")
+    check_same_names(found.index, found.columns, f"the rows of the found {what}", "its columns")
+    check_same_names(found.columns, true.columns, f"the found {what}", f"the true {what}")
     names = list(true.columns)
     return true.loc[names, names], found.loc[names, names]
-
-
-def check_names(given: Iterable[Any], wanted: Iterable[Any], of_given: str, of_wanted: str) -> None:
-    """Refuse names that are repeated or differ from those wanted, whatever their order."""
-    given, wanted = list(given), list(wanted)
-    for names, where in ((given, of_given), (wanted, of_wanted)):
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            raise ValueError(f"repeated names in {where}: {_listed(repeated)}")
-    if set(given) != set(wanted):
-        raise ValueError(
-            f"names differ: only in {of_given}: {_listed(set(given) - set(wanted))};"
-            f" only in {of_wanted}: {_listed(set(wanted) - set(given))}"
-        )
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(sorted(str(name) for name in names)) or "none"
 
 
 def align_graphs(true: GraphLike, found: GraphLike) -> tuple[Adjacency, Adjacency]:

@@ -9,16 +9,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from latentdo.graphs import GraphLike
-from latentdo.metrics.inputs import align_graphs, align_matrices, check_names
-
-__all__ = [
-    "Reliability",
-    "brier_skill",
-    "edge_forecasts",
-    "expected_calibration_error",
-    "log_score_skill",
-    "reliability",
-]
+from latentdo.graphs.matrix import check_same_names
+from latentdo.metrics.inputs import align_graphs, align_matrices
 
 Floats = NDArray[np.float64]
 Forecasts = ArrayLike | pd.DataFrame | pd.Series
@@ -64,7 +56,9 @@ def _flat(true: Forecasts, probabilities: Forecasts) -> tuple[Floats, Floats]:
     if isinstance(true, pd.DataFrame) or np.ndim(np.asarray(true)) == 2:
         return edge_forecasts(true, probabilities)
     if isinstance(true, pd.Series) and isinstance(probabilities, pd.Series):
-        check_names(probabilities.index, true.index, "the index of the probabilities", "that of the truth")
+        check_same_names(
+            probabilities.index, true.index, "the index of the probabilities", "that of the truth"
+        )
         probabilities = probabilities.loc[list(true.index)]
     outcomes, values = np.asarray(true, dtype=float), np.asarray(probabilities, dtype=float)
     if outcomes.ndim != 1 or values.shape != outcomes.shape:

@@ -12,15 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from latentdo.metrics.inputs import Scores, check_names
-
-__all__ = [
-    "RegimeMatching",
-    "adjusted_rand_index",
-    "match_regimes",
-    "normalized_mutual_information",
-    "target_scores",
-]
+from latentdo.graphs.matrix import check_same_names
+from latentdo.metrics.inputs import Scores
 
 Labels = Iterable[Any]
 Targets = ArrayLike | pd.DataFrame | Mapping[Any, Iterable[Any]]
@@ -160,7 +153,7 @@ def _aligned_targets(
     if isinstance(found, Mapping):
         found = _dict_to_frame(found, true, found_labels)
     if isinstance(true, pd.DataFrame) and isinstance(found, pd.DataFrame):
-        check_names(found.columns, true.columns, "the columns of found_targets", "those of true_targets")
+        check_same_names(found.columns, true.columns, "the columns of found_targets", "those of true_targets")
         found = found[list(true.columns)]
     widths = [np.shape(side)[-1] for side in (true, found)]
     if widths[0] != widths[1]:

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from latentdo.layout import layered_layout
-from latentdo.plots.style import (
-    INK,
-    as_result,
-    literal,
-    new_axes,
-    regime_colour,
-    regime_index,
-    shorten,
-)
+from latentdo.graphs.layout import bends, layered_layout
+from latentdo.plots.style import INK, as_result, literal, new_axes, regime_colour, regime_index, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,9 +93,6 @@ def _curve(
         *route[1:-1],
         (route[-1][0], route[-1][1] - half),
     ]
-    vertices, codes = [points[0]], [Path.MOVETO]
-    for (ax, ay), (bx, by) in pairwise(points):
-        bend = (by - ay) / 2
-        vertices += [(ax, ay + bend), (bx, by - bend), (bx, by)]
-        codes += [Path.CURVE4] * 3
-    return vertices, codes
+    curves = bends(points)
+    vertices = [points[0], *(vertex for curve in curves for vertex in curve)]
+    return vertices, [Path.MOVETO, *[Path.CURVE4] * (3 * len(curves))]

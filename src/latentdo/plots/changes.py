@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.plots.style import (
-    INK,
-    as_result,
-    literal,
-    new_axes,
-    regime_colour,
-    shorten,
-)
+from latentdo.plots.style import INK, as_result, literal, new_axes, regime_colour, shorten
 from latentdo.result import FitResult
 
 if TYPE_CHECKING:

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.plots.style import (
-    PALETTE,
-    as_result,
-    new_axes,
-)
+from latentdo.plots.style import PALETTE, as_result, new_axes
 from latentdo.result import FitResult
 
 if TYPE_CHECKING:

@@ -13,9 +13,11 @@ from latentdo.plots.style import (
     PALETTE,
     as_result,
     describe,
+    evenly,
     literal,
     new_axes,
     regime_colour,
+    rows_by_regime,
     shorten,
 )
 
@@ -36,10 +38,7 @@ def responsibilities(result: Any, ax: Axes | None = None, *, max_rows: int = 200
         Of larger tables, evenly spaced rows of the sorted order are shown.
     """
     result = as_result(result)
-    values, best = result.responsibilities, result.regimes
-    order = np.lexsort((-values[np.arange(len(best)), best], best))
-    if len(order) > max_rows:
-        order = order[np.linspace(0, len(order) - 1, max_rows).round().astype(np.int64)]
+    values, order = result.responsibilities, rows_by_regime(result, max_rows)
     ax = ax or new_axes(np.clip(2.5 + 0.4 * values.shape[1], 4, 14), 5)
     image = ax.imshow(values[order], vmin=0, vmax=1, cmap="Blues", aspect="auto", interpolation="nearest")
     names = [literal(shorten(name)) for name in result.regime_names]
@@ -87,9 +86,7 @@ def pair(
             "pass the rows that were fitted."
         )
     ax = ax or new_axes(5.2, 4.4)
-    shown = np.arange(len(values))
-    if len(shown) > max_rows:
-        shown = np.linspace(0, len(shown) - 1, max_rows).round().astype(np.int64)
+    shown = evenly(len(values), max_rows)
     best = result.regimes[shown]
     for k in np.unique(best):
         at = shown[best == k]

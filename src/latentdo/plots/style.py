@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.names import visible
 from latentdo.result import FitResult
@@ -45,6 +46,18 @@ def new_axes(width: float, height: float) -> Axes:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(float(width), float(height)), layout="constrained").add_subplot()
+
+
+def evenly(n: int, most: int) -> NDArray[np.int64]:
+    """All of ``n`` places, or so many that are evenly spaced."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def rows_by_regime(result: FitResult, most: int) -> NDArray[np.int64]:
+    """Rows sorted by regime, and by its probability within; of many, evenly spaced ones."""
+    best = result.regimes
+    order = np.lexsort((-result.responsibilities[np.arange(len(best)), best], best))
+    return order[evenly(len(order), most)]
 
 
 def regime_index(result: FitResult, regime: Hashable) -> int:

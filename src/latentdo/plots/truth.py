@@ -6,11 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from latentdo.plots.style import (
-    PALETTE,
-    REFERENCE_COLOUR,
-    new_axes,
-)
+from latentdo.plots.style import PALETTE, REFERENCE_COLOUR, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,6 @@ from latentdo.data.optional import need
 from latentdo.data.table import check_names
 from latentdo.readers.files import check_file, check_unpacked
 
-__all__ = ["ARROW", "open_parquet", "read_arrow", "read_group"]
-
 ARROW: Final = (".parquet", ".pq", ".feather")
 """Endings of the names."""
 

@@ -14,8 +14,6 @@ from latentdo.data.table import check_names
 from latentdo.messages import listed
 from latentdo.readers.files import check_file
 
-__all__ = ["read_cells", "read_h5ad"]
-
 
 def read_cells(path: Path, *, backed: bool = False) -> Any:
     """An ``.h5ad`` file as AnnData; ``backed`` leaves the matrix on disk.

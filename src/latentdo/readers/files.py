@@ -15,8 +15,6 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["PACKED", "UNPACKED_VARIABLE", "check_file", "check_unpacked", "open_text"]
-
 PACKED: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 """Endings of compressed files, and what unpacks them."""
 

@@ -10,8 +10,6 @@ import pandas as pd
 
 from latentdo.messages import shown
 
-__all__ = ["explain_number", "long_integers"]
-
 _LARGEST: Final = "1.8e308"
 _NUMBER: Final = r"\s*[+-]?(\d+({0}\d*)?|{0}\d+)([eE][+-]?\d+)?\s*"
 _INFINITY: Final = re.compile(r"\s*[+-]?(inf|infinity)\s*", re.IGNORECASE)

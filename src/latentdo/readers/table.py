@@ -29,8 +29,6 @@ from latentdo.readers.files import PACKED, check_file
 from latentdo.readers.numbers import explain_number
 from latentdo.readers.text import read_csv
 
-__all__ = ["SEPARATORS", "kind_of", "read_table"]
-
 SEPARATORS: Final = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 """What separates fields, by the ending of a text file's name."""
 

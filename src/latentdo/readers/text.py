@@ -23,8 +23,6 @@ from latentdo.messages import shown
 from latentdo.readers.files import check_file, open_text
 from latentdo.readers.numbers import long_integers
 
-__all__ = ["csv_rows", "plain_names", "read_csv"]
-
 # pandas >= 3.1 reads every digit by itself and has deprecated the argument; before, the default was off by one bit
 _PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
 _EXACT_FLOATS: Final[dict[str, Any]] = {"float_precision": "round_trip"} if _PANDAS < (3, 1) else {}

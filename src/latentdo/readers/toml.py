@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from latentdo.readers.files import check_file
 
-__all__ = ["parse_toml", "read_toml"]
-
 _LARGEST: Final = (
     16 * 2**20
 )  # bytes; what a person writes has kilobytes, and a parser in Python takes a second per MB

@@ -10,14 +10,14 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
+from latentdo.plots.style import evenly, rows_by_regime
 from latentdo.report.mechanisms import Cause
 from latentdo.report.messages import number
-from latentdo.report.svg import palette_class, px, round_ticks, shortened, svg, text_width
+from latentdo.report.svg import element, palette_class, px, round_ticks, shortened, svg, text_width
 from latentdo.result import FitResult
 
-__all__ = ["curve", "evidence_chart", "responsibilities", "scatter", "violation_chart"]
-
 _MOST_ROWS = 500
+_MOST_STEPS = 400
 
 
 def evidence_chart(seconds: Array, values: Array) -> Markup:
@@ -71,24 +71,16 @@ def _chart(
     parts = []
     for tick, text in ticks:
         _, y = place(start, tick)
-        parts.append(
-            Markup(
-                '<line class="grid" x1="{}" y1="{}" x2="{}" y2="{}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(px(left), px(y), px(width - 16), px(y), px(left - 8), px(y + 4), text)
-        )
+        parts.append(element("line", kind="grid", x1=left, y1=y, x2=width - 16, y2=y))
+        parts.append(element("text", text, x=left - 8, y=y + 4, text_anchor="end"))
     for tick in round_ticks(start, end):
         x, _ = place(tick, low)
-        parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                px(x), px(height - 16), f"{tick:g} s"
-            )
-        )
+        parts.append(element("text", f"{tick:g} s", x=x, y=height - 16, text_anchor="middle"))
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(s, v) for s, v in line))
-    parts.append(Markup('<polyline class="best" points="{}"/>').format(points))
-    shown = np.unique(np.linspace(0, len(values) - 1, min(len(values), 400)).round().astype(np.int64))
-    for at in shown:
+    parts.append(element("polyline", kind="best", points=points))
+    for at in evenly(len(values), _MOST_STEPS):
         x, y = place(float(seconds[at]), float(values[at]))
-        parts.append(Markup('<circle class="step" cx="{}" cy="{}" r="2.6"/>').format(px(x), px(y)))
+        parts.append(element("circle", kind="step", cx=x, cy=y, r=2.6))
     return svg((0, 0, width, height), label, parts, "chart")
 
 
@@ -105,20 +97,16 @@ def curve(result: FitResult, cause: Cause, effect: int) -> Markup:
     upper = " ".join(reversed(points[2].split()))
     label = f"{result.columns[effect]} over {cause.name}: {cause.before} at {cause.low}, {cause.after} at {cause.high}."
     parts = [
-        Markup('<rect class="grid" x="0.5" y="0.5" width="{}" height="{}" rx="4"/>').format(
-            px(width - 1), px(height - 1)
-        ),
-        Markup('<polygon class="band" points="{} {}"/>').format(points[0], upper),
-        Markup('<polyline class="best" points="{}"/>').format(points[1]),
+        element("rect", kind="grid", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=4),
+        element("polygon", kind="band", points=f"{points[0]} {upper}"),
+        element("polyline", kind="best", points=points[1]),
     ]
     return svg((0, 0, width, height), label, parts, "curve")
 
 
 def responsibilities(result: FitResult) -> Markup:
     """How sure each row's regime is: one column a row, sorted by regime; the fuller the colour, the more probable."""
-    values, best = result.responsibilities, result.regimes
-    order = np.lexsort((-values[np.arange(len(best)), best], best))
-    shown = order[np.unique(np.linspace(0, len(order) - 1, min(len(order), _MOST_ROWS)).round().astype(int))]
+    values, shown = result.responsibilities, rows_by_regime(result, _MOST_ROWS)
     names = [shortened(str(name), 16) for name in result.regime_names]
     left = 14.0 + max(text_width(name) for name in names) * 12 / 13
     band, width = 18.0, 760.0
@@ -128,9 +116,7 @@ def responsibilities(result: FitResult) -> Markup:
     levels[values[shown] < 0.01] = 0
     for k, name in enumerate(names):
         y = k * band
-        parts.append(
-            Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(px(left - 8), px(y + 13), name)
-        )
+        parts.append(element("text", name, x=left - 8, y=y + 13, text_anchor="end"))
         for level in range(1, 6):
             inside = np.flatnonzero(levels[:, k] == level)
             if not len(inside):
@@ -139,17 +125,10 @@ def responsibilities(result: FitResult) -> Markup:
             path = "".join(
                 f"M{px(left + run[0] * step)} {px(y + band / 2)}h{px(len(run) * step)}" for run in runs
             )
-            parts.append(
-                Markup('<path class="run {}" stroke-opacity="{}" d="{}"/>').format(
-                    palette_class(k).split()[0], f"{level / 5:.1f}", path
-                )
-            )
+            colour = palette_class(k).split()[0]
+            parts.append(element("path", kind=f"run {colour}", stroke_opacity=f"{level / 5:.1f}", d=path))
     height = len(names) * band
-    parts.append(
-        Markup('<rect class="grid" x="{}" y="0.5" width="{}" height="{}"/>').format(
-            px(left), px(width - left - 0.5), px(height - 1)
-        )
-    )
+    parts.append(element("rect", kind="grid", x=left, y=0.5, width=width - left - 0.5, height=height - 1))
     label = f"Probability of each of {len(names)} regimes for {len(shown)} rows, sorted by regime."
     return svg((0, 0, width, height), label, parts, "rows")
 
@@ -168,28 +147,16 @@ def scatter(
         share = np.clip((values - low[axis]) / span[axis], 0.0, 1.0)
         return np.asarray(left + share * (size - left) if axis == 0 else (1.0 - share) * (size - bottom))
 
-    parts = [
-        Markup('<rect class="grid" x="{}" y="0" width="{}" height="{}"/>').format(
-            px(left), px(size - left), px(size - bottom)
-        )
-    ]
+    parts = [element("rect", kind="grid", x=left, y=0, width=size - left, height=size - bottom)]
     for axis, variable in enumerate((cause, effect)):
         for tick, text in _round_numbers(result, variable, low[axis], low[axis] + span[axis]):
             at = float(place(np.array([tick]), axis)[0])
             x, y, anchor = (at, size - bottom + 16, "middle") if axis == 0 else (left - 5, at + 4, "end")
-            parts.append(
-                Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(px(x), px(y), anchor, text)
-            )
-    parts.append(
-        Markup('<text class="axis" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-            px((size + left) / 2), px(size - 10), shortened(names[cause], 30)
-        )
-    )
-    parts.append(
-        Markup(
-            '<text class="axis" transform="translate(10 {}) rotate(-90)" text-anchor="middle">{}</text>'
-        ).format(px((size - bottom) / 2), shortened(names[effect], 26))
-    )
+            parts.append(element("text", text, x=x, y=y, text_anchor=anchor))
+    middle = {"kind": "axis", "text_anchor": "middle"}
+    turned = f"translate(10 {px((size - bottom) / 2)}) rotate(-90)"
+    parts.append(element("text", shortened(names[cause], 30), x=(size + left) / 2, y=size - 10, **middle))
+    parts.append(element("text", shortened(names[effect], 26), transform=turned, **middle))
     best = result.regimes
     xs, ys = place(z[rows, cause], 0), place(z[rows, effect], 1)
     for k in np.unique(best[rows]):
@@ -199,11 +166,8 @@ def scatter(
             "m-2 0h4m-2 -2v4" if cross else "h0"
         )  # a line without length is drawn as its cap: round or square
         dots = "".join(f"M{x:.1f} {y:.1f}{mark}" for x, y in zip(xs[own], ys[own], strict=True))
-        parts.append(
-            Markup('<path class="dots {}" d="{}"><title>{}</title></path>').format(
-                palette_class(int(k)), dots, f"regime {result.regime_names[k]}"
-            )
-        )
+        title_of = element("title", f"regime {result.regime_names[k]}")
+        parts.append(element("path", title_of, kind=f"dots {palette_class(int(k))}", d=dots))
     return svg((0, 0, size + 4, size), title, parts, "scatter")
 
 

@@ -15,8 +15,6 @@ from latentdo.report.messages import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import INVENTED
 
-__all__ = ["Edge", "Effect", "Regime", "cautions", "choice", "edges", "headline", "regimes", "sentences"]
-
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 from markupsafe import Markup
 
-from latentdo.layout import layered_layout
+from latentdo.graphs.layout import bends, layered_layout
 from latentdo.model.fitted import Array
 from latentdo.report.content import Edge
 from latentdo.report.messages import chance
-from latentdo.report.svg import px, shortened, svg, text_width
+from latentdo.report.svg import element, px, shortened, svg, text_width
 from latentdo.result import FitResult
-
-__all__ = ["graph", "matrix"]
 
 _MOST_MAYBE = 80
 _BOX = 30.0
@@ -42,25 +39,10 @@ def graph(result: FitResult, edges: Iterable[Edge]) -> tuple[Markup, float]:
         classes = " ".join(["node", *(f"t{k}" for k in hit)])
         named = ", ".join(str(result.regime_names[k]) for k in hit)
         title = result.columns[j] + (f" (target of: {named})" if len(hit) else " (never a target)")
-        parts.append(
-            Markup(
-                '<a class="{}" href="#m-{}" data-node="{}"><title>{}</title>'
-                '<rect x="{}" y="{}" width="{}" height="{}" rx="9"/>'
-                '<text x="{}" y="{}" text-anchor="middle">{}</text></a>'
-            ).format(
-                classes,
-                j,
-                j,
-                title,
-                px(x - widths[j] / 2),
-                px(y - _BOX / 2),
-                px(widths[j]),
-                px(_BOX),
-                px(x),
-                px(y + 4.5),
-                short[j],
-            )
-        )
+        box = element("rect", x=x - widths[j] / 2, y=y - _BOX / 2, width=widths[j], height=_BOX, rx=9)
+        text = element("text", short[j], x=x, y=y + 4.5, text_anchor="middle")
+        inside = (element("title", title), box, text)
+        parts.append(element("a", *inside, kind=classes, href=f"#m-{j}", data_node=j))
     width, height = layout.width + 2 * _MARGIN, layout.height + _BOX + 2 * _MARGIN
     frame = (-_MARGIN, -_BOX / 2 - _MARGIN, width, height)
     count = int(result.model.topology.adjacency.sum())
@@ -78,40 +60,30 @@ def matrix(result: FitResult) -> tuple[Markup, float]:
     parts = []
     for j, name in enumerate(short):
         middle = pad + (j + 0.5) * cell
-        parts.append(
-            Markup('<text x="{}" y="{}" font-size="{}" text-anchor="end">{}</text>').format(
-                px(pad - 6), px(middle + font * 0.35), px(font), name
-            )
-        )
-        parts.append(
-            Markup('<text transform="translate({} {}) rotate(-60)" font-size="{}">{}</text>').format(
-                px(middle + font * 0.35), px(pad - 6), px(font), name
-            )
-        )
+        base = middle + font * 0.35
+        parts.append(element("text", name, x=pad - 6, y=base, font_size=font, text_anchor="end"))
+        turned = f"translate({px(base)} {px(pad - 6)}) rotate(-60)"
+        parts.append(element("text", name, transform=turned, font_size=font))
     size = d * cell
-    parts.append(
-        Markup('<rect class="grid" x="{0}" y="{0}" width="{1}" height="{1}"/>').format(px(pad), px(size))
-    )
+    parts.append(element("rect", kind="grid", x=pad, y=pad, width=size, height=size))
     lines = "".join(
         f"M{px(pad)} {px(pad + at * cell)}h{px(size)}M{px(pad + at * cell)} {px(pad)}v{px(size)}"
         for at in range(1, d)
     )
-    parts.append(Markup('<path class="grid faint" d="{}"/>').format(lines))
+    parts.append(element("path", kind="grid faint", d=lines))
     for i, j in np.argwhere((result.edge_probabilities >= 0.01) | (result.model.topology.adjacency == 1)):
         probability = float(result.edge_probabilities[i, j])
         chosen = " chosen" if result.model.topology.adjacency[i, j] else ""
         parts.append(
-            Markup(
-                '<rect class="cell{}" x="{}" y="{}" width="{}" height="{}" fill-opacity="{:.2f}">'
-                "<title>{}</title></rect>"
-            ).format(
-                chosen,
-                px(pad + j * cell + 1),
-                px(pad + i * cell + 1),
-                px(cell - 2),
-                px(cell - 2),
-                probability,
-                f"{result.columns[i]} → {result.columns[j]}: {chance(probability)}",
+            element(
+                "rect",
+                element("title", f"{result.columns[i]} → {result.columns[j]}: {chance(probability)}"),
+                kind=f"cell{chosen}",
+                x=pad + j * cell + 1,
+                y=pad + i * cell + 1,
+                width=cell - 2,
+                height=cell - 2,
+                fill_opacity=f"{probability:.2f}",
             )
         )
     width = pad + size + _MARGIN + 0.5 * pad
@@ -132,9 +104,8 @@ def _edge(
     head = 6.0 + 1.2 * width
     points = [(route[0][0], route[0][1] + _BOX / 2), *route[1:-1], (tip_x, tip_y - head + 1)]
     d = f"M{px(points[0][0])} {px(points[0][1])}"
-    for (ax, ay), (bx, by) in pairwise(points):
-        bend = (by - ay) / 2
-        d += f"C{px(ax)} {px(ay + bend)} {px(bx)} {px(by - bend)} {px(bx)} {px(by)}"
+    for curve in bends(points):
+        d += "C" + " ".join(f"{px(x)} {px(y)}" for x, y in curve)
     doubtful = " open" if (cause, effect) in left_open else ""
     title = f"{cause} → {effect}: {chance(probability)}" + (
         "; these data cannot tell the direction" if doubtful else ""

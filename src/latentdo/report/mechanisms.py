@@ -15,8 +15,6 @@ from latentdo.report.content import Effect, Regime
 from latentdo.report.messages import number
 from latentdo.result import FitResult
 
-__all__ = ["Cause", "Mechanism", "mechanisms"]
-
 _DRAWS = 4000  # and the seed of regime_quartiles: both show the same medians
 _GRID = 9
 _DRAWS_A_POINT = 200

@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["MINUS", "cell", "chance", "count", "listed", "number", "percent", "settings", "short", "table"]
-
 MINUS = "\N{MINUS SIGN}"
 
 

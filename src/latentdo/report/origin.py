@@ -6,8 +6,6 @@ import platform
 from importlib import metadata
 from typing import Final
 
-__all__ = ["CITATION", "installed_versions"]
-
 CITATION: Final = (
     "Gonçalo R. A. Faria, André F. T. Martins and Mário A. T. Figueiredo. Differentiable Causal Discovery Under "
     "Latent Interventions. First Conference on Causal Learning and Reasoning (CLeaR), 2022. arXiv:2203.02336."

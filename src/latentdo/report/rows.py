@@ -12,8 +12,6 @@ from latentdo.names import visible
 from latentdo.report.messages import count, percent
 from latentdo.result import FitResult
 
-__all__ = ["assignment", "doubtful_rows", "row_data"]
-
 _MOST_ROWS = 20_000
 
 

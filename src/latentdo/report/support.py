@@ -11,8 +11,6 @@ from latentdo.bootstrap import BootstrapDAG
 from latentdo.model.fitted import Array
 from latentdo.result import FitResult
 
-__all__ = ["Support", "support_tables"]
-
 _MOST_SUPPORTED = 60
 
 

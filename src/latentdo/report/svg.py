@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-__all__ = ["palette_class", "px", "round_ticks", "shortened", "svg", "text_width"]
-
 _COLOURS = 7
 _SHAPES = 3
 
@@ -39,6 +37,26 @@ def svg(
     return Markup('<svg class="{}" viewBox="{}" width="{}" role="{}" aria-label="{}">{}</svg>').format(
         kind, " ".join(px(value) for value in frame), px(frame[2]), role, label, Markup("").join(parts)
     )
+
+
+def element(name: str, *content: str, **attributes: str | float) -> Markup:
+    """One element around its content; ``kind`` is its class, and an underscore stands for a hyphen.
+
+    Examples
+    --------
+    >>> print(element("text", "a < b", kind="axis", x=1.25, text_anchor="end"))
+    <text class="axis" x="1.2" text-anchor="end">a &lt; b</text>
+    """
+    given = Markup("").join(
+        Markup(' {}="{}"').format(
+            "class" if key == "kind" else key.replace("_", "-"),
+            value if isinstance(value, str) else px(value),
+        )
+        for key, value in attributes.items()
+    )
+    if not content:
+        return Markup("<{}{}/>").format(name, given)
+    return Markup("<{}{}>{}</{}>").format(name, given, Markup("").join(content), name)
 
 
 def px(value: float) -> str:

@@ -9,8 +9,6 @@ import pandas as pd
 
 from latentdo.report.messages import MINUS, cell
 
-__all__ = ["check_trials", "trial_table"]
-
 _MOST_TRIALS = 60
 _COUNTS: Final = ("edges", "targets", "regimes")
 _OUTCOMES: Final = frozenset({"trial", "held_out", "seconds", "within_one_error", "chosen", *_COUNTS})

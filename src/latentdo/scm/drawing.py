@@ -1,8 +1,10 @@
 """Picture of a structural causal model."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import networkx as nx
+
+from latentdo.graphs.layout import layered_layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +24,11 @@ def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
 
     reference, current = scm.reference.to_networkx(), scm.to_networkx()
     # Places come from the uncut graph: a variable keeps its place when it is intervened upon.
-    places = _layered_places(reference)
+    # The layout has causes above effects, the picture has them on the left.
+    layout = layered_layout(scm.reference.adjacency)
+    places = {name: (y, -x) for name, (x, y) in zip(scm.names, layout.positions.tolist(), strict=True)}
     if ax is None:
-        width = 2 + 1.4 * max(x for x, _ in places.values())
-        height = 1.5 + 2.4 * max(abs(y) for _, y in places.values())
-        _, ax = plt.subplots(figsize=(max(width, 3.0), max(height, 2.0)))
+        _, ax = plt.subplots(figsize=(max(2 + layout.height / 85, 3.0), max(1.5 + layout.width / 85, 2.0)))
     colours = [INTERVENED if name in scm.targets else PLAIN for name in scm.names]
     nx.draw_networkx_nodes(
         reference,
@@ -38,10 +40,11 @@ def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
         ax=ax,
     )
     nx.draw_networkx_labels(reference, places, font_size=9, ax=ax)
-    for edge in reference.edges:
+    for (i, j), route in layout.routes.items():
+        edge = (scm.names[i], scm.names[j])
         kept = current.has_edge(*edge)
         # Edges that skip layers bend around what lies between.
-        bend = 0.0 if places[edge[1]][0] - places[edge[0]][0] < 1.5 else 0.3
+        bend = 0.3 if len(route) > 2 else 0.0
         nx.draw_networkx_edges(
             reference,
             places,
@@ -55,17 +58,3 @@ def draw_scm(scm: "SCM", ax: "Axes | None" = None) -> "Axes":
     ax.margins(x=0.15, y=0.3)
     ax.set_axis_off()
     return ax
-
-
-def _layered_places(graph: Any) -> dict[str, tuple[float, float]]:
-    """Causes left of effects; within a layer, variables lie near the mean height of their parents."""
-    places: dict[str, tuple[float, float]] = {}
-    for layer, names in enumerate(nx.topological_generations(graph)):
-        heights = {}
-        for name in names:
-            above = [places[parent][1] for parent in graph.predecessors(name)]
-            heights[name] = sum(above) / max(len(above), 1)
-        ordered = sorted(names, key=heights.__getitem__, reverse=True)
-        for rank, name in enumerate(ordered):
-            places[name] = (float(layer), 0.5 * (len(ordered) - 1) - rank)
-    return places

@@ -205,7 +205,30 @@ class NonadditiveMLP(_Perceptron):
 
 
 @dataclass(frozen=True, eq=False)
-class Function(AdditiveMechanism):
+class _OfFunction(Mechanism):
+    """A Python function of the parents; whether the noise is an argument is left to the subclasses."""
+
+    parents: tuple[str, ...]
+    function: Callable[..., npt.ArrayLike]
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        object.__setattr__(self, "parents", check_parents(self.parents, owner))
+        if not callable(self.function):
+            raise TypeError(f"{owner}: the second argument must be a function, got {self.function!r}")
+
+    def _values(self, arguments: tuple[FloatArray, ...], n: int) -> FloatArray:
+        values = np.asarray(self.function(*arguments), dtype=np.float64)
+        if values.shape not in {(), (n,)}:
+            raise ValueError(
+                f"{self.formula()}: the function must return {n} values, one a row, but returned shape "
+                f"{values.shape}; write it with numpy operations that act on whole columns"
+            )
+        return np.broadcast_to(values, (n,))
+
+
+@dataclass(frozen=True, eq=False)
+class Function(_OfFunction, AdditiveMechanism):
     """Any Python function of the parents, plus noise.
 
     Parameters
@@ -221,16 +244,9 @@ class Function(AdditiveMechanism):
     'f(dose) + e'
     """
 
-    parents: tuple[str, ...]
-    function: Callable[..., npt.ArrayLike]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", check_parents(self.parents, "Function"))
-        _require_callable(self.function, "Function")
-
     def location(self, parents: FloatArray) -> FloatArray:
         """Call the function on the columns of ``parents [n, n_parents]``; shape ``[n]``."""
-        return _call(self, self.function, (*parents.T,), parents.shape[0])
+        return self._values((*parents.T,), parents.shape[0])
 
     def formula(self) -> str:
         """Right-hand side of the structural equation for people; ``e`` is the noise."""
@@ -238,7 +254,7 @@ class Function(AdditiveMechanism):
 
 
 @dataclass(frozen=True, eq=False)
-class NonadditiveFunction(Mechanism):
+class NonadditiveFunction(_OfFunction):
     """Any Python function of the parents and the noise, for example multiplicative noise.
 
     Parameters
@@ -249,16 +265,9 @@ class NonadditiveFunction(Mechanism):
         Vectorised: returns an array ``[n]``.
     """
 
-    parents: tuple[str, ...]
-    function: Callable[..., npt.ArrayLike]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", check_parents(self.parents, "NonadditiveFunction"))
-        _require_callable(self.function, "NonadditiveFunction")
-
     def __call__(self, parents: FloatArray, noise: FloatArray) -> FloatArray:
         """Call the function on the columns of ``parents [n, n_parents]`` and the noise ``[n]``."""
-        return _call(self, self.function, (*parents.T, noise), parents.shape[0])
+        return self._values((*parents.T, noise), parents.shape[0])
 
     def formula(self) -> str:
         """Right-hand side of the structural equation for people; ``e`` is the noise."""
@@ -319,18 +328,6 @@ class Heteroscedastic(Mechanism):
         return f"m + s(m) e,  m = {self.mechanism.formula().removesuffix(' + e')}"
 
 
-def _call(
-    mechanism: Mechanism, function: Callable[..., npt.ArrayLike], arguments: tuple[FloatArray, ...], n: int
-) -> FloatArray:
-    values = np.asarray(function(*arguments), dtype=np.float64)
-    if values.shape not in {(), (n,)}:
-        raise ValueError(
-            f"{mechanism.formula()}: the function must return {n} values, one a row, but returned shape "
-            f"{values.shape}; write it with numpy operations that act on whole columns"
-        )
-    return np.broadcast_to(values, (n,))
-
-
 def check_parents(parents: Iterable[str], owner: str) -> tuple[str, ...]:
     """Names of parents as a tuple, each text and listed once; ``owner`` is for the error message."""
     if isinstance(parents, str):
@@ -361,8 +358,3 @@ def _require_mapping(weights: object) -> Mapping[str, float]:
     if not isinstance(weights, Mapping):
         raise TypeError(f"Linear: weights must map parent names to numbers, got {weights!r}")
     return weights
-
-
-def _require_callable(function: object, owner: str) -> None:
-    if not callable(function):
-        raise TypeError(f"{owner}: the second argument must be a function, got {function!r}")

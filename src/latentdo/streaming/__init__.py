@@ -24,10 +24,10 @@ from latentdo.data.table import (
     warn_about_copies,
     warn_about_shape,
 )
+from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
 from latentdo.streaming.chunks import Part, labels_of, parts_of
 from latentdo.streaming.scan import draw, look_at_all
-from latentdo.transforms import Preprocessor
 
 __all__ = ["Part", "Stream", "labels_of", "open_stream", "parts_of"]
 

@@ -10,12 +10,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from latentdo.data.table import (
-    check_finite,
-)
+from latentdo.data.table import check_finite
+from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
 from latentdo.streaming.chunks import Part, Rows
-from latentdo.transforms import Preprocessor
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]

@@ -13,9 +13,6 @@ from latentdo.tuning.study import place_of
 if TYPE_CHECKING:
     import optuna as optuna_types
 
-__all__ = ["choose"]
-
-
 ROUNDING = 1e-9
 """Relative differences of scores that are no differences: sums of thousands of rows in another order."""
 

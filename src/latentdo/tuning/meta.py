@@ -23,8 +23,6 @@ from latentdo.tuning.task import Array, Task
 if TYPE_CHECKING:
     import optuna as optuna_types
 
-__all__ = ["TunedDAG"]
-
 
 class TunedDAG(BaseEstimator):  # type: ignore[misc]
     """Choose parameters of an estimator by held-out log-likelihood, then fit it to all rows.

@@ -14,8 +14,6 @@ from latentdo.model.penalties import Penalties
 if TYPE_CHECKING:
     import optuna as optuna_types
 
-__all__ = ["Space", "checked", "default_space", "own_values", "suggest", "within"]
-
 Space = Mapping[str, Sequence[Any]]
 _RATES: Final = ("concentration", "learning_rate")
 _SPACES: Final[Mapping[str, Space]] = {

@@ -16,8 +16,6 @@ from latentdo.tuning.task import Task
 if TYPE_CHECKING:
     import optuna as optuna_types
 
-__all__ = ["give_up", "import_optuna", "n_done", "next_trial", "open_study", "place_of", "quiet"]
-
 
 def import_optuna() -> Any:
     """The optional package, or how to get it."""

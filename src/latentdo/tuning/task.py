@@ -19,8 +19,6 @@ from latentdo.estimator.meta import plain, read_rows
 from latentdo.notices import collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
-__all__ = ["Task", "held_out_log_likelihood"]
-
 Array = NDArray[np.float64]
 
 _BLOCKS: Final = 20

@@ -7,10 +7,9 @@ import pytest
 
 from latentdo.graphs import is_dag
 from latentdo.solvers.nonlinear import rough_scores
-from latentdo.solvers.nonlinear.rough_scores import random_features, rough_graph, two_mechanisms
+from latentdo.solvers.nonlinear.rough_scores import FEWEST_ROWS, random_features, rough_graph
+from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
-
-FLOOR = 1e-14
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +26,11 @@ def table():
 
 def _run(phi, y, start, iterations, *, groups=None, pinned=(), tolerance=-np.inf):
     groups = np.full(len(y), -1) if groups is None else groups
-    second = start.copy()
+    second, rows = start.copy(), np.column_stack([phi, y])
+    known = knowing(products=rows.T @ rows, labels=groups, codes=np.array(pinned, dtype=np.int8))
     value = two_mechanisms(
-        phi, phi.T @ phi, phi.T @ y, y, groups, np.array(pinned, dtype=np.int64), second,
-        iterations, tolerance, FLOOR,
-    )  # fmt: skip
+        rows, phi.shape[1], 1, known, np.ones(len(y)), second, iterations, tolerance, FEWEST_ROWS
+    )
     return value, second
 
 
@@ -59,7 +58,8 @@ def _plainly(phi, y, second, iterations, groups, pinned):
         terms = np.logaddexp(a, b)
         for g, pin in enumerate(pinned):
             rows = groups == g
-            hit = b[rows].sum() > a[rows].sum() if pin < 0 else pin == 1
+            gain = (b - a)[rows].sum() - rows.sum() * np.log(share / (1.0 - share))
+            hit = gain > 0.0 if pin == FREE else pin == TARGET
             second[rows] = hit
             terms[rows] = b[rows] if hit else a[rows]
         loglik = terms.sum()

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.search.intervened_rows import minority_table, two_mechanisms
+from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
 
-NO_BASE = np.empty(0)
+NOTHING = knowing()
 
 
 def _planted(seed=0, n=1500, share=0.15, gap=4.0, imperfect=False):
@@ -33,9 +32,7 @@ def test_loglik_never_falls(imperfect):
     rows, _ = _planted(gap=1.0, imperfect=imperfect)
     second, weights = _start(rows), np.ones(len(rows))
     n_second = 3 if imperfect else 1
-    values = [
-        two_mechanisms(rows, 3, n_second, NO_BASE, weights, second, 1, 0.0, VARIANCE_FLOOR) for _ in range(40)
-    ]
+    values = [two_mechanisms(rows, 3, n_second, NOTHING, weights, second, 1, 0.0) for _ in range(40)]
     assert np.diff(values).min() > -1e-8 * abs(values[-1])
     assert values[-1] > values[0] + 10.0
 
@@ -45,9 +42,7 @@ def test_loglik_never_falls(imperfect):
 def test_a_planted_minority_is_recovered(imperfect, seed):
     rows, minority = _planted(seed, imperfect=imperfect)
     second = _start(rows)
-    loglik = two_mechanisms(
-        rows, 3, 3 if imperfect else 1, NO_BASE, np.ones(len(rows)), second, 200, 1e-6, VARIANCE_FLOOR
-    )
+    loglik = two_mechanisms(rows, 3, 3 if imperfect else 1, NOTHING, np.ones(len(rows)), second, 200, 1e-6)
     assert np.isfinite(loglik)
     assert ((second > 0.5) == minority).mean() > 0.98
 
@@ -56,7 +51,7 @@ def test_loglik_is_that_of_the_mixture():
     """At a fixed point, recompute everything from the posterior with numpy and scipy."""
     rows, _ = _planted()
     second = _start(rows)
-    loglik = two_mechanisms(rows, 3, 1, NO_BASE, np.ones(len(rows)), second, 2000, 1e-12, VARIANCE_FLOOR)
+    loglik = two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 2000, 1e-12)
     y, design, first = rows[:, -1], rows[:, :3], 1.0 - second
     root = np.sqrt(first)
     beta = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
@@ -76,10 +71,8 @@ def test_weights_count_like_repeated_rows():
     one = _start(rows)
     repeated = np.repeat(np.arange(300), weights.astype(int))
     two = one[repeated].copy()
-    value = two_mechanisms(rows, 3, 1, NO_BASE, weights, one, 20, 0.0, VARIANCE_FLOOR)
-    again = two_mechanisms(
-        np.ascontiguousarray(rows[repeated]), 3, 1, NO_BASE, np.ones(400), two, 20, 0.0, VARIANCE_FLOOR
-    )
+    value = two_mechanisms(rows, 3, 1, NOTHING, weights, one, 20, 0.0)
+    again = two_mechanisms(np.ascontiguousarray(rows[repeated]), 3, 1, NOTHING, np.ones(400), two, 20, 0.0)
     assert value == pytest.approx(again, rel=1e-10)
     np.testing.assert_allclose(one[repeated], two, atol=1e-9)
 
@@ -89,14 +82,14 @@ def test_the_first_mechanism_may_be_given():
     base = norm(rows[:, 1:3] @ np.array([1.5, -1.0]), 0.3).logpdf(rows[:, -1])
     second = _start(rows)
     view = np.ascontiguousarray(rows[:, [0, -1]])
-    two_mechanisms(view, 0, 1, base, np.ones(len(rows)), second, 200, 1e-6, VARIANCE_FLOOR)
+    two_mechanisms(view, 0, 1, knowing(log_density=base), np.ones(len(rows)), second, 200, 1e-6)
     assert ((second > 0.5) == minority).mean() > 0.98
 
 
 def test_a_dying_component_is_said_so():
     rows, _ = _planted()
     second = np.zeros(len(rows))
-    assert two_mechanisms(rows, 3, 1, NO_BASE, np.ones(len(rows)), second, 20, 0.1, VARIANCE_FLOOR) == -np.inf
+    assert two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 20, 0.1) == -np.inf
 
 
 @pytest.mark.parametrize("imperfect", [False, True])
@@ -108,17 +101,12 @@ def test_minorities_do_not_hide_the_parents(imperfect):
     rank = np.argsort(np.argsort(z[:, 2])) / 800
     starts = 0.9 * np.column_stack([rank < 0.1, rank > 0.9])
     candidates, edge_prior = np.array([0, 1, 3]), np.zeros((4, 4))
-    table, posterior = minority_table(
-        z, 2, candidates, imperfect, 0, 3, edge_prior, starts, 40, VARIANCE_FLOOR
-    )
+    table, posterior = minority_table(z, 2, candidates, imperfect, 0, 3, edge_prior, starts, 40)
     assert table.argmax() == 0b011
     assert posterior.shape == (8, 800)
-    limited, _ = minority_table(z, 2, candidates, imperfect, 0b100, 2, edge_prior, starts, 40, VARIANCE_FLOOR)
+    limited, _ = minority_table(z, 2, candidates, imperfect, 0b100, 2, edge_prior, starts, 40)
     assert np.isfinite(limited[[0b100, 0b101, 0b110]]).all()
     assert (limited[[0b000, 0b001, 0b010, 0b011, 0b111]] == -np.inf).all()
     prior = edge_prior.copy()
     prior[0, 2] = -1e6
-    assert (
-        minority_table(z, 2, candidates, imperfect, 0, 3, prior, starts, 40, VARIANCE_FLOOR)[0].argmax() & 1
-        == 0
-    )
+    assert minority_table(z, 2, candidates, imperfect, 0, 3, prior, starts, 40)[0].argmax() & 1 == 0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from latentdo.model.assignment import assign
-from latentdo.model.mechanisms import NetworkMechanism, Noise
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.mechanisms import NetworkMechanism
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
-from latentdo.solvers.nonlinear.rough_scores import RoughGraph
+from latentdo.solvers.nonlinear.rough_scores import FEWEST_ROWS, RoughGraph
+from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels
@@ -46,44 +45,25 @@ def find_minority(
     """
     x = np.ascontiguousarray(problem.z[:, inputs])
     y = problem.z[:, j]
-    few = rows
-    second = np.zeros(problem.n_rows)
-    second[few] = start
-    weights = np.clip(1.0 - start, 1e-3, 1.0)
-    network, _ = fit_network(np.ascontiguousarray(x[few]), y[few], weights, rng, start_rows=few.size)
-    mechanism = fit_mechanism(
-        np.ascontiguousarray(x[few]), y[few], weights, network, n_components=n_components
-    )
-    share, values = start, y[few]
-    if start.sum() < 1.0:  # nobody, as where no regime may target the variable
-        return second, fit_mechanism(
-            x, y, np.ones(problem.n_rows), mechanism.parameters, n_components=n_components
-        )
+    first = np.clip(1.0 - start, 1e-3, 1.0)
+    some = np.ascontiguousarray(x[rows])
+    network, _ = fit_network(some, y[rows], first, rng, start_rows=rows.size)
+    mechanism = fit_mechanism(some, y[rows], first, network, n_components=n_components)
+    second, weights = np.zeros(problem.n_rows), np.zeros(problem.n_rows)
+    second[rows], weights[rows] = start, 1.0
+    values = np.column_stack([np.ones(problem.n_rows), y])
+    codes = np.ascontiguousarray(problem.known[:, j])
     for _ in range(ROUNDS):
-        count = max(share.sum(), 1e-9)
-        mean = float(share @ values / count)
-        other = Noise.gaussian(max(float(share @ (values - mean) ** 2 / count), VARIANCE_FLOOR))
-        odds = float(np.clip(share.mean(), 1e-4, 1.0 - 1e-4))
-        gain = other.log_density(y - mean) - mechanism.log_density(x, y)
-        second = _posterior(problem, j, gain + np.log(odds / (1.0 - odds)), gain)
-        share, values = second, y
+        known = knowing(log_density=mechanism.log_density(x, y), labels=problem.labels, codes=codes)
+        two_mechanisms(values, 0, 1, known, weights, second, 1, 0.0, FEWEST_ROWS)
+        weights[:] = 1.0
         mechanism = fit_mechanism(
             x, y, np.clip(1.0 - second, 1e-9, 1.0), mechanism.parameters,
             n_components=n_components, noise=mechanism.noise,
         )  # fmt: skip
+        if not second.any():  # as where no regime may target the variable
+            break
     return second, mechanism
-
-
-def _posterior(problem: Problem, j: int, log_odds: Array, gain: Array) -> Array:
-    """Rows for themselves; rows with a label together."""
-    second = np.asarray(expit(log_odds))
-    for g in range(problem.n_labelled):
-        rows = problem.labels == g
-        if rows.any():
-            code = problem.known[g, j]
-            hit = gain[rows].sum() > 0.0 if code not in (REFERENCE, TARGET) else code == TARGET
-            second[rows] = float(hit)
-    return second
 
 
 def first_regimes(problem: Problem, minority: Array) -> tuple[Array, NDArray[np.int8]]:

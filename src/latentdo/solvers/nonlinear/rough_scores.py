@@ -4,7 +4,8 @@ In every variable all rows but the intervened minority share one mechanism. For 
 
 .. math:: p(z_j \mid z_P) = (1 - w)\, N(z_j; \beta^\top \varphi(z_P), \sigma^2) + w\, N(z_j; \mu, \tau^2)
 
-with random rectified features :math:`\varphi` is fitted by EM; its likelihood scores *P*. EM has local optima, but
+with random rectified features :math:`\varphi` is fitted by EM (:mod:`latentdo.solvers.search.intervened_rows`); its
+likelihood scores *P*. EM has local optima, but
 which rows are the minority is nearly the same for neighbouring parent sets: good answers are handed along the lattice
 of subsets: first upwards to larger sets, then downwards to smaller ones. Rows with a known label share one posterior,
 which is all that labels change here.
@@ -18,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.compilation import njit
 from latentdo.graphs import topological_order
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.search.local_scores import LOG_2PI, REFERENCE, TARGET
+from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
+from latentdo.solvers.search.local_scores import REFERENCE
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
 
@@ -45,83 +45,11 @@ SMALL_SET = 2
 MOVED = 0.05
 """Minorities that differ less than this, in the mean over rows, are the same."""
 
+TOLERANCE = 2.0
+"""Nats by which a step of EM must raise the likelihood to be followed by another: scores are rough."""
 
-@njit
-def two_mechanisms(  # type: ignore[no-untyped-def]
-    phi, gram, moment, y, groups, pinned, second, iterations, tolerance, floor
-):
-    """EM for the mixture above; returns its log-likelihood, minus infinity if the first mechanism dies.
-
-    A minority that dies stays dead: the first mechanism then has all rows.
-
-    ``phi [n, q]`` holds the features, ``gram`` and ``moment`` their products with themselves and with ``y`` over all
-    rows: a step then only has to subtract the minority. ``groups [n]`` is the label of a row or -1, and ``pinned``
-    says for every label whether it must (1), must not (0) or may (-1) be the minority. ``second [n]`` is the posterior
-    of the minority: start and result.
-    """
-    n, q = phi.shape
-    n_groups = pinned.shape[0]
-    before, loglik = -np.inf, -np.inf
-    log_a, log_b = np.empty(n), np.empty(n)
-    sum_a, sum_b = np.empty(n_groups), np.empty(n_groups)
-    for step in range(iterations):
-        share = second.sum()
-        rest = n - share
-        if rest < 2.0 * q:
-            return -np.inf
-        alone = share < 8.0
-        if alone:
-            second[:] = 0.0
-            share, rest = 0.0, float(n)
-        # Products over the smaller side alone: what it adds up to, or what is to be taken from the whole.
-        few = second if share < rest else 1.0 - second
-        rows = np.flatnonzero(few > 1e-3)
-        part, weight = phi[rows], few[rows]
-        scaled = part * np.sqrt(weight).reshape(-1, 1)
-        matrix = np.dot(scaled.T, scaled)
-        vector = np.dot(part.T, weight * y[rows])
-        if share < rest:
-            matrix = gram - matrix
-            vector = moment - vector
-        for a in range(q):
-            matrix[a, a] += 1e-7
-        beta = np.linalg.solve(matrix, vector)
-        residual = y - np.dot(phi, beta)
-        mean_b, variance_b, constant_b = 0.0, 1.0, -np.inf
-        if not alone:
-            mean_b = (second * y).sum() / share
-            variance_b = max((second * (y - mean_b) ** 2).sum() / share, floor)
-            constant_b = np.log(share / n) - 0.5 * (LOG_2PI + np.log(variance_b))
-        constant_a = np.log(rest / n) - 0.5 * LOG_2PI
-        square = residual * residual
-        first = 1.0 - second
-        variance = max((first * square).sum() / rest, floor)
-        log_a[:] = constant_a - 0.5 * (np.log(variance) + square / variance)
-        log_b[:] = constant_b - 0.5 * (y - mean_b) ** 2 / variance_b
-        sum_a[:] = 0.0
-        sum_b[:] = 0.0
-        for i in range(n):
-            if groups[i] >= 0:
-                sum_a[groups[i]] += log_a[i]
-                sum_b[groups[i]] += log_b[i]
-        loglik = 0.0
-        for i in range(n):
-            a, b = log_a[i], log_b[i]
-            if alone:
-                loglik += a
-                continue
-            if groups[i] < 0:
-                loglik += max(a, b) + np.log1p(np.exp(-abs(a - b)))
-                second[i] = 1.0 / (1.0 + np.exp(min(a - b, 700.0)))
-                continue
-            g = groups[i]
-            hit = sum_b[g] > sum_a[g] if pinned[g] < 0 else pinned[g] == 1
-            second[i] = 1.0 if hit else 0.0
-            loglik += b if hit else a
-        if loglik - before < tolerance and step > 1:
-            break
-        before = loglik
-    return loglik
+FEWEST_ROWS = 8.0
+"""A smaller minority is given up; the parent set is then scored by its regression alone."""
 
 
 def random_features(x: Array, count: int, rng: np.random.Generator) -> Array:
@@ -174,8 +102,6 @@ class _Lattice:
         self.seed = seed
         self.loglik: dict[tuple[int, tuple[int, ...]], float] = {}
         self.minority: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]] = {}
-        codes = problem.known
-        self.pinned = np.where(codes == TARGET, 1, np.where(codes == REFERENCE, 0, -1)).astype(np.int64)
         self.guesses = [self._guesses(j) for j in range(problem.n_variables)]
 
     def features(self, parents: tuple[int, ...]) -> tuple[Array, Array]:
@@ -194,21 +120,16 @@ class _Lattice:
         iterations: int,
     ) -> None:
         """EM from one guess; kept if it is the best for this parent set so far."""
-        y = self.z[:, j]
+        rows = np.column_stack([phi, self.z[:, j]])
+        n, q = phi.shape
+        moments = rows.T @ rows[:, -1]
+        products = np.empty((q + 1, q + 1))
+        products[:q, :q], products[-1], products[:, -1] = gram, moments, moments
+        codes = np.ascontiguousarray(self.problem.known[:, j])
+        known = knowing(products=products, labels=self.labels, codes=codes)
         second = np.array(start, dtype=np.float64)
         value = float(
-            two_mechanisms(
-                phi,
-                gram,
-                phi.T @ y,
-                y,
-                self.labels,
-                self.pinned[:, j].copy(),
-                second,
-                iterations,
-                2.0,
-                VARIANCE_FLOOR,
-            )
+            two_mechanisms(rows, q, 1, known, np.ones(n), second, iterations, TOLERANCE, FEWEST_ROWS)
         )
         key = (j, parents)
         if key not in self.loglik or value > self.loglik[key]:
@@ -225,7 +146,7 @@ class _Lattice:
         ]
         for g in range(self.problem.n_labelled):
             mask = self.labels == g
-            if self.pinned[g, j] != 0 and 8 <= mask.sum() < 0.9 * len(mask):
+            if self.problem.known[g, j] != REFERENCE and FEWEST_ROWS <= mask.sum() < 0.9 * len(mask):
                 guesses.append(0.02 + 0.9 * mask)
         if self.problem.max_regimes == 1:
             return [np.zeros(len(self.z))]

@@ -18,7 +18,7 @@ from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.network import hidden
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.mechanism import fit_noise
-from latentdo.solvers.search.intervened_rows import two_mechanisms
+from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -140,10 +140,10 @@ def _departures(
                 base = usual.log_density(residuals[j][rows])
             now, best = float(base.sum()), None
             misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
+            view, known = np.column_stack([np.ones(rows.size), y]), knowing(log_density=base)
             for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
                 share = mask.astype(np.float64)
-                view = np.column_stack([np.ones(rows.size), y])
-                value = two_mechanisms(view, 0, 1, base, np.ones(rows.size), share, 25, 0.1, VARIANCE_FLOOR)
+                value = two_mechanisms(view, 0, 1, known, np.ones(rows.size), share, 25, 0.1)
                 if best is None or value > best[0]:
                     best = value, share
             assert best is not None

@@ -2,75 +2,99 @@ r"""Two mechanisms in one variable: what most rows follow, and what a minority f
 
 In every variable all rows but the intervened ones share one mechanism. So a two-mechanism mixture of regressions,
 
-.. math:: p(z_j \mid z_P) = (1 - w)\, N(z_j; b^\top z_P, \sigma^2) + w\, N(z_j; c^\top z_Q, \tau^2)
+.. math:: p(z_j \mid z_P) = (1 - w)\, N(z_j; b^\top \varphi(z_P), \sigma^2) + w\, N(z_j; c^\top z_Q, \tau^2)
 
 (*Q* empty for a perfect intervention, *P* for an imperfect one), finds a hidden intervention on *j* with no clustering
-at all, and its likelihood scores the parents *P* while interventions are still unknown.
+at all, and its likelihood scores the parents *P* while interventions are still unknown. The features :math:`\varphi`
+are the parents themselves, or random ones where curves are looked for; a first mechanism that is no regression at all,
+such as a network, is given by its log-densities and fitted between the steps.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.compilation import njit
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.model.regression import regression, weighted_gram
-from latentdo.solvers.search.local_scores import LOG_2PI
+from latentdo.solvers.search.local_scores import FREE, LOG_2PI, TARGET
+
+NEGLIGIBLE = 1e-3
+"""Where the products of all rows are given, rows with less than this weight on the smaller side do not count there."""
+
+RIDGE = 1e-7
+"""Added to the diagonal of products found by subtraction, whose rounding could make them singular."""
+
+
+class Known(NamedTuple):
+    """What is known of a variable before EM begins; what is not known is empty.
+
+    Parameters
+    ----------
+    log_density : ndarray [n]
+        Of the first mechanism in every row, if it is not to be fitted.
+    products : ndarray [q, q]
+        Of the first mechanism's columns and the values with each other, over all rows: with many columns a step is much
+        cheaper if it only sums the smaller side.
+    labels : ndarray [n] of int64
+        Label of every row, or -1. Rows of a label go together: all to the mechanism that explains them better.
+    codes : ndarray of int8
+        For every label, what is known of it in this variable: ``FREE``, ``REFERENCE`` or ``TARGET``.
+    """
+
+    log_density: NDArray[np.float64]
+    products: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    codes: NDArray[np.int8]
+
+
+_UNKNOWN = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8))
+
+
+def knowing(**what: NDArray[Any]) -> Known:
+    """Only this is known."""
+    return _UNKNOWN._replace(**what)
 
 
 @njit
 def two_mechanisms(  # type: ignore[no-untyped-def]
-    rows, n_first, n_second, base, weights, second, iterations, tolerance, floor
+    rows, n_first, n_second, known, weights, second, iterations, tolerance, fewest=0.0
 ):
-    """EM for the two-mechanism mixture; returns its log-likelihood, minus infinity if a regime dies.
+    """EM for the two-mechanism mixture; returns its log-likelihood, minus infinity if a mechanism dies.
 
     ``rows [n, q]`` holds ones, regressors and, last, the values. The first mechanism uses the first ``n_first``
-    columns, or has the known log-density ``base [n]`` if ``n_first`` is 0; the second uses the first ``n_second``.
-    ``weights [n]`` weighs the rows. ``second [n]`` is the posterior of the second mechanism: start and result.
+    columns, or has a ``known`` log-density if ``n_first`` is 0; the second uses the first ``n_second``. ``weights [n]``
+    weighs the rows. ``second [n]`` is the posterior of the second mechanism: start and result. A minority of less than
+    ``fewest`` rows is given up: the first mechanism then has them all.
     """
     n, width = rows.shape
-    last = width - 1
     total = weights.sum()
-    gram_a, gram_b = np.empty((n_first + 1, n_first + 1)), np.empty((n_second + 1, n_second + 1))
+    log_first, log_second = np.empty(n), np.empty(n)
     factor = np.zeros((width, width))
-    contrast_a, contrast_b = np.empty(n_first + 1), np.empty(n_second + 1)
     before, loglik = -np.inf, -np.inf
     for step in range(iterations):
         leaving = weights * second
+        alone = leaving.sum() < fewest
+        if alone:
+            second[:] = 0.0
+            leaving[:] = 0.0
         share = leaving.sum()
         rest = total - share
-        weighted_gram(rows, n_second, rows[:, last], leaving, gram_b)
-        if n_first:
-            weighted_gram(rows, n_first, rows[:, last], weights - leaving, gram_a)
-        if share < 2.0 * (n_second + 1) or rest < 2.0 * (n_first + 1):
+        if rest < 2.0 * (n_first + 1) or (share < 2.0 * (n_second + 1) and not alone):
             return -np.inf
-        variance_b = max(regression(gram_b, n_second + 1, factor, contrast_b) / share, floor)
-        constant_b = np.log(share / total) - 0.5 * (LOG_2PI + np.log(variance_b))
-        constant_a = np.log(rest / total)
-        variance_a = 1.0
         if n_first:
-            variance_a = max(regression(gram_a, n_first + 1, factor, contrast_a) / rest, floor)
-            constant_a -= 0.5 * (LOG_2PI + np.log(variance_a))
-        loglik = 0.0
-        for i in range(n):
-            residual = rows[i, last]
-            for a in range(n_second):
-                residual += contrast_b[a] * rows[i, a]
-            log_b = constant_b - 0.5 * residual * residual / variance_b
-            if n_first:
-                residual = rows[i, last]
-                for a in range(n_first):
-                    residual += contrast_a[a] * rows[i, a]
-                log_a = constant_a - 0.5 * residual * residual / variance_a
-            else:
-                log_a = constant_a + base[i]
-            if log_a > log_b:
-                ratio = np.exp(log_b - log_a)
-                loglik += weights[i] * (log_a + np.log1p(ratio))
-                second[i] = ratio / (1.0 + ratio)
-            else:
-                ratio = np.exp(log_a - log_b)
-                loglik += weights[i] * (log_b + np.log1p(ratio))
-                second[i] = 1.0 / (1.0 + ratio)
+            _regress(rows, n_first, known.products, leaving, weights - leaving, factor, log_first)
+        else:
+            log_first[:] = known.log_density
+        if alone:
+            return (weights * log_first).sum()
+        _regress(rows, n_second, np.empty((0, 0)), weights, leaving, factor, log_second)
+        log_first += np.log(rest / total)
+        log_second += np.log(share / total)
+        loglik = _posterior(log_first, log_second, np.log(share / rest), known, weights, second)
         if loglik - before < tolerance and step > 0:
             break
         before = loglik
@@ -78,8 +102,68 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
 
 
 @njit
+def _regress(rows, size, products, others, weights, factor, log_density):  # type: ignore[no-untyped-def]
+    """Fill ``log_density [n]`` with that of the weighted regression of the values on the first ``size`` columns."""
+    values = rows[:, rows.shape[1] - 1]
+    gram, contrast = np.empty((size + 1, size + 1)), np.empty(size + 1)
+    if products.size:
+        _subtracted_gram(rows, products, others, weights, gram)
+    else:
+        weighted_gram(rows, size, values, weights, gram)
+    regression(gram, size + 1, factor, contrast)
+    total = 0.0
+    for i in range(rows.shape[0]):
+        residual = values[i]
+        for a in range(size):
+            residual += contrast[a] * rows[i, a]
+        log_density[i] = residual * residual
+        total += weights[i] * log_density[i]
+    variance = max(total / weights.sum(), VARIANCE_FLOOR)
+    log_density[:] = -0.5 * (LOG_2PI + np.log(variance) + log_density / variance)
+
+
+@njit
+def _subtracted_gram(rows, products, others, weights, gram):  # type: ignore[no-untyped-def]
+    """Fill ``gram`` from the products of all rows: only the smaller of the two sides is summed."""
+    whole = others.sum() > weights.sum()
+    few = weights if whole else others
+    chosen = np.flatnonzero(few > NEGLIGIBLE)
+    scaled = rows[chosen] * np.sqrt(few[chosen]).reshape(-1, 1)
+    part = np.dot(scaled.T, scaled)
+    gram[:] = part if whole else products - part
+    for a in range(len(gram) - 1):
+        gram[a, a] += RIDGE
+
+
+@njit
+def _posterior(log_first, log_second, log_odds, known, weights, second):  # type: ignore[no-untyped-def]
+    """Fill ``second`` with the posterior of the second mechanism; returns the log-likelihood.
+
+    Mixing weights are shares of rows and say nothing of a whole label, which is decided by the densities alone.
+    """
+    gain = np.zeros(known.codes.size)
+    for i in range(known.labels.size):
+        if known.labels[i] >= 0:
+            gain[known.labels[i]] += log_second[i] - log_first[i] - log_odds
+    loglik = 0.0
+    for i in range(second.size):
+        label = known.labels[i] if known.labels.size else -1
+        low, high = min(log_first[i], log_second[i]), max(log_first[i], log_second[i])
+        if label >= 0:
+            code = known.codes[label]
+            hit = code == TARGET or (code == FREE and gain[label] > 0.0)
+            second[i] = 1.0 if hit else 0.0
+            loglik += weights[i] * (log_second[i] if hit else log_first[i])
+        else:
+            ratio = np.exp(low - high)
+            second[i] = (ratio if log_first[i] > log_second[i] else 1.0) / (1.0 + ratio)
+            loglik += weights[i] * (high + np.log1p(ratio))
+    return loglik
+
+
+@njit
 def minority_table(  # type: ignore[no-untyped-def]
-    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations, floor
+    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations
 ):
     """Penalised mixture likelihood of every parent set within ``candidates``, ``[2^c]``.
 
@@ -93,7 +177,7 @@ def minority_table(  # type: ignore[no-untyped-def]
     posterior = np.zeros((1 << n_candidates, n))
     weights = np.ones(n)
     second = np.empty(n)
-    base = np.empty(0)
+    known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8))
     rows = np.ones((n, n_candidates + 2))
     for mask in range(1 << n_candidates):
         size, prior, parent_set = 0, 0.0, -1
@@ -114,13 +198,13 @@ def minority_table(  # type: ignore[no-untyped-def]
         view = rows[:, : size + 2]
         for start in range(starts.shape[1] if size < 2 else 0):
             second[:] = starts[:, start]
-            value = two_mechanisms(view, size + 1, n_second, base, weights, second, iterations, 0.1, floor)
+            value = two_mechanisms(view, size + 1, n_second, known, weights, second, iterations, 0.1)
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second
         if parent_set >= 0:
             second[:] = posterior[parent_set]
-            value = two_mechanisms(view, size + 1, n_second, base, weights, second, iterations, 0.1, floor)
+            value = two_mechanisms(view, size + 1, n_second, known, weights, second, iterations, 0.1)
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second

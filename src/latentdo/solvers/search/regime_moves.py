@@ -9,9 +9,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.em import refine, relearn
-from latentdo.solvers.search.intervened_rows import two_mechanisms
+from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -111,20 +110,18 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
         shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
     top, best = -np.inf, None
     for base in bases:
-        density = base(rows)
+        density = knowing(log_density=base(rows))
         for columns in shapes:
             view = np.ascontiguousarray(problem.design[rows][:, columns])
-            for guess in _guesses(density, z[:, j]):
-                value = two_mechanisms(
-                    view, 0, columns.size - 1, density, weights, guess, 4, 0.1, VARIANCE_FLOOR
-                )
+            for guess in _guesses(density.log_density, z[:, j]):
+                value = two_mechanisms(view, 0, columns.size - 1, density, weights, guess, 4, 0.1)
                 if value > top:
                     top, best = value, _Split(0.0, rows, guess, base, columns)
     if best is None:
         return None
     view = np.ascontiguousarray(problem.design[rows][:, best.columns])
-    density, share = best.base(rows), best.share.copy()
-    value = two_mechanisms(view, 0, best.columns.size - 1, density, weights, share, 25, 0.1, VARIANCE_FLOOR)
+    density, share = knowing(log_density=best.base(rows)), best.share.copy()
+    value = two_mechanisms(view, 0, best.columns.size - 1, density, weights, share, 25, 0.1)
     return replace(best, gain=float(value) - now, share=share) if value > now else None
 
 
@@ -136,7 +133,8 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
     share = np.array(split.share[order[place]])
     view = np.ascontiguousarray(problem.design[rows][:, split.columns])
     n_second = split.columns.size - 1
-    two_mechanisms(view, 0, n_second, split.base(rows), np.ones(rows.size), share, 10, 0.1, VARIANCE_FLOOR)
+    density = knowing(log_density=split.base(rows))
+    two_mechanisms(view, 0, n_second, density, np.ones(rows.size), share, 10, 0.1)
     return share
 
 

@@ -10,10 +10,9 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from latentdo.model.assignment import assign
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.search.em import assign_rows, refine, relearn
-from latentdo.solvers.search.intervened_rows import minority_table, two_mechanisms
+from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
 from latentdo.solvers.search.parent_sets import ScoreTables, correlated_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -91,7 +90,6 @@ def residual(problem: Problem, seed: int) -> State:
             problem.penalties.edge_prior,
             _tails(sample[:, j]),
             20,
-            VARIANCE_FLOOR,
         )
         return np.asarray(table)
 
@@ -124,9 +122,7 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     weights = np.ones(problem.n_rows)
     for start in _tails(problem.z[:, j]).T:
         second = start.copy()
-        value = two_mechanisms(
-            rows, n_first, n_second, np.empty(0), weights, second, 200, 0.01, VARIANCE_FLOOR
-        )
+        value = two_mechanisms(rows, n_first, n_second, knowing(), weights, second, 200, 0.01)
         if value > best:
             best, found = value, second
     return found if found.mean() <= 0.5 else 1.0 - found

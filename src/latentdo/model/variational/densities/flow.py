@@ -9,17 +9,13 @@ saturates.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from latentdo.model.variational.densities.base import (
-    LOG_SCALE_RANGE,
-    ConditionalDensity,
-    gaussian_log_density,
-)
+from latentdo.model.variational.densities.base import LOG_SCALE_RANGE, gaussian_log_density
 from latentdo.model.variational.densities.nonlinear import NetworkDensity
 from latentdo.model.variational.graph import GraphSample
 
@@ -60,36 +56,21 @@ class FlowDensity(NetworkDensity):
 
     Parameters
     ----------
-    n_variables, embedding_size, perfect, width, n_blocks, dropout
-        As for the nonlinear Gaussian family.
+    n_variables, embedding_size
+        As for every family.
     n_layers, n_units : int
         Layers ``l`` and units ``F`` of the flow.
+    **network
+        As for the nonlinear Gaussian family.
     """
 
     name: ClassVar[str] = "flow"
     parameters_per_mechanism: ClassVar[int] = 8
 
     def __init__(
-        self,
-        n_variables: int,
-        embedding_size: int,
-        *,
-        perfect: bool,
-        width: int = 32,
-        n_blocks: int = 2,
-        dropout: float = 0.0,
-        n_layers: int = 2,
-        n_units: int = 12,
+        self, n_variables: int, embedding_size: int, *, n_layers: int = 2, n_units: int = 12, **network: Any
     ) -> None:
-        super().__init__(
-            n_variables,
-            embedding_size,
-            perfect=perfect,
-            outputs=3 * n_units * n_layers + 2,
-            width=width,
-            n_blocks=n_blocks,
-            dropout=dropout,
-        )
+        super().__init__(n_variables, embedding_size, outputs=3 * n_units * n_layers + 2, **network)
         self.n_layers = n_layers
         self.n_units = n_units
         self._spread_offsets()
@@ -168,6 +149,3 @@ class FlowDensity(NetworkDensity):
             out = self.reference_outputs(x, graph, u[at : at + 1])
         base = out[:, -2] + out[:, -1].clamp(*LOG_SCALE_RANGE).exp() * noise.T
         return self.inverse(base, out).T
-
-
-__all__ = ["ConditionalDensity", "FlowDensity", "sigmoidal_layer"]

@@ -44,7 +44,7 @@ class NetworkDensity(ConditionalDensity):
         embedding_size: int,
         *,
         perfect: bool,
-        outputs: int,
+        outputs: int = 2,
         width: int = 32,
         n_blocks: int = 2,
         dropout: float = 0.0,
@@ -86,26 +86,6 @@ class NonlinearDensity(NetworkDensity):
     """The nonlinear Gaussian family."""
 
     name: ClassVar[str] = "nonlinear"
-
-    def __init__(
-        self,
-        n_variables: int,
-        embedding_size: int,
-        *,
-        perfect: bool,
-        width: int = 32,
-        n_blocks: int = 2,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__(
-            n_variables,
-            embedding_size,
-            perfect=perfect,
-            outputs=2,
-            width=width,
-            n_blocks=n_blocks,
-            dropout=dropout,
-        )
 
     @property
     def is_cheap_in_regimes(self) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from latentdo.transforms import TRANSFORMS, Preprocessor
+from latentdo.data.transforms import TRANSFORMS, Preprocessor
 
 
 def positive_rows(n: int = 300, d: int = 3, seed: int = 0) -> np.ndarray:

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-__all__ = ["TRANSFORMS", "Preprocessor", "TransformName"]
-
 TransformName = Literal["none", "log", "log1p", "rank-gaussian"]
 TRANSFORMS: Final[tuple[str, ...]] = get_args(TransformName)
 

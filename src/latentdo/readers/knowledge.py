@@ -30,8 +30,6 @@ from latentdo.graphs.constraints import Constraints, Edge, check_name, nearest, 
 from latentdo.messages import shown
 from latentdo.readers import check_file, csv_rows, read_toml
 
-__all__ = ["read_knowledge"]
-
 _KEYS: Final = ("forbidden", "required", "tiers", "max_parents", "edge_prior")
 _ARROW: Final = "->"
 _OTHERS: Final = "others"

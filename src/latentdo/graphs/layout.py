@@ -21,8 +21,6 @@ from sklearn.isotonic import isotonic_regression
 
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency, topological_order
 
-__all__ = ["Layout", "layered_layout"]
-
 Array = NDArray[np.float64]
 Point = tuple[float, float]
 
@@ -106,6 +104,15 @@ def layered_layout(
         edge: tuple((round(px - left, 2), round(py, 2)) for px, py in route) for edge, route in routes.items()
     }
     return Layout(positions, moved, round(right - left, 2), float(y.max()))
+
+
+def bends(points: Sequence[Point]) -> list[tuple[Point, Point, Point]]:
+    """Cubic curves through points that leave and enter each of them vertically: two control points and the end."""
+    curves = []
+    for (ax, ay), (bx, by) in pairwise(points):
+        half = (by - ay) / 2
+        curves.append(((ax, ay + half), (bx, by - half), (bx, by)))
+    return curves
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from latentdo.graphs import Adjacency, GraphLike, as_adjacency, topological_order, variable_names
 
-__all__ = ["as_targets", "essential_graph", "interventionally_equivalent", "meek_closure"]
-
 Intervention = Literal["imperfect", "perfect"]
 
 

@@ -73,6 +73,24 @@ class Mechanism(ABC):
         """Undo :meth:`pack`, given everybody's parents; what does not fit together is a :class:`ValueError`."""
 
 
+class MechanismFamily(Mechanism):
+    """Mechanisms that can be fitted to weighted rows: all that the search asks of a family, also of a user's own.
+
+    The class is the family, its instances are the mechanisms. See :func:`latentdo.register_family`.
+    """
+
+    summary: ClassVar[str]
+    """What the family is: one phrase for messages, help and reports."""
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Self | None = None) -> Self:
+        """The most likely mechanism of ``y [n]`` given its parents ``x [n, p]``, rows counted by ``weights [n]``.
+
+        ``start`` is an earlier fit of the same variable and parents, to go on from.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class AdditiveNoise(Mechanism):
     """A function of the parents plus independent noise.

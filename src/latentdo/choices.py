@@ -150,7 +150,7 @@ DENSITY: Final = Option(
     (
         Density(
             name="auto",
-            summary="straight lines, or networks where a screen finds curves and the evidence prefers them",
+            summary="straight lines, or networks where a screen finds curves and evidence and sparsity prefer them",
             solvers=("search",),
             search="auto",
         ),
@@ -191,7 +191,7 @@ INTERVENTION: Final = Option(
         Choice(name="perfect", summary="an intervened variable ignores its causes, as after a knock-out"),
         Choice(
             name="imperfect",
-            summary="it may still use them, as after a knock-down",
+            summary="an intervened variable may still use its causes, as after a knock-down",
             aliases=("auto",),
         ),
     ),

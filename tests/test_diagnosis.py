@@ -260,7 +260,7 @@ def test_progress_failures_and_wrong_arguments(fitted, monkeypatch):
 def test_report_and_folder_show_it(fitted, data, clear, tmp_path):
     html = render_report(fitted.result_, diagnosis=clear)
     assert "What these data can and cannot show" in html
-    assert "<strong>Assignment ceiling:</strong> The best possible assignment of rows" in html
+    assert "<strong>Assignment ceiling:</strong>" in html
     folder = write_outputs(fitted.result_, tmp_path / "r", X=data.X, diagnosis=clear)
     stored = json.loads((folder / "result.json").read_text("utf-8"))["diagnosis"]
     assert stored == json.loads(json_text(clear.to_dict()))

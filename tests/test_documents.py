@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from latentdo import LatentInterventionDAG
+from latentdo.choices import OPTIONS
+
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(str(page.relative_to(ROOT)) for page in DOCS)]
+
+
+def _script(name):
+    """A module of the documentation."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / f"docs/{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
 def test_the_example_of_the_readme_runs(capsys):
@@ -66,10 +77,22 @@ def test_the_documentation_builds_without_warnings(tmp_path):
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs/tutorials").glob("*.md")), ids=lambda page: page.stem)
 def test_tutorials_print_what_they_show(page):
-    specification = importlib.util.spec_from_file_location("run_pages", ROOT / "docs/run_pages.py")
-    pages = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(pages)
-    assert pages.check_page(page) == []
+    assert _script("run_pages").check_page(page) == []
+
+
+def test_pages_list_the_choices_of_the_registry():
+    script = _script("make_choices")
+    page = (ROOT / "docs/choosing.md").read_text("utf-8")
+    assert script.renewed(page) == page, "run: python docs/make_choices.py docs/choosing.md"
+    for option in OPTIONS.values():
+        assert f"<!-- choices: {option.name} -->" in page
+        assert all(f'`"{value}"`' in script.table(option) for value in option.values())
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
+def test_the_estimator_documents_the_choices_of_the_registry(option):
+    (values,) = re.findall(rf"^ +{option.name} : {{(.*?)}}", LatentInterventionDAG.__doc__, re.M)
+    assert values == ", ".join(f'"{value}"' for value in option.values())
 
 
 def test_every_file_that_the_mathematics_names_exists():

@@ -43,6 +43,11 @@ def test_a_model_of_version_0_1_can_be_used_and_saved_again(name, tmp_path):
     assert again.read_bytes() == (tmp_path / "twice.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize(("name", "density"), [("flow", "nonlinear-mixed"), ("gradient-flow", "flow")])
+def test_what_version_0_1_called_a_flow_has_its_present_name(name, density):
+    assert load_result(FOLDER / f"{name}.safetensors").density == density
+
+
 def test_resamples_of_version_0_1_still_load():
     boot = BootstrapDAG.load(FOLDER / "bootstrap.safetensors")
     np.testing.assert_allclose(boot.edge_support_.to_numpy(), EXPECTED["bootstrap"]["support"])

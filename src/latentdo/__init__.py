@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.datasets import load_sachs
     from latentdo.estimator import LatentInterventionDAG
+    from latentdo.model.mechanisms.registry import register_family
     from latentdo.readers import read_table
     from latentdo.readers.knowledge import read_knowledge
     from latentdo.scm import simulate
@@ -28,6 +29,7 @@ __all__ = [
     "plots",
     "read_knowledge",
     "read_table",
+    "register_family",
     "simulate",
 ]
 __version__ = "0.1.0"
@@ -39,6 +41,7 @@ _HOMES = {
     "load_sachs": "latentdo.datasets",
     "read_knowledge": "latentdo.readers.knowledge",
     "read_table": "latentdo.readers",
+    "register_family": "latentdo.model.mechanisms.registry",
     "simulate": "latentdo.scm",
 }
 

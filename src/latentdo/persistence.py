@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from latentdo.choices import DENSITY, SOLVER
 from latentdo.data.transforms import Preprocessor
 from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
@@ -213,6 +214,7 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
             raise ResultFileError(f"has {name} of the type {array.dtype}.")
         array.setflags(write=False)
     scalars = {name: _field(state, name) for name in _SCALARS}
+    scalars["density"] = _density(scalars)
     try:
         preprocessor = Preprocessor.from_dict(_mapping(state, "preprocessor"))
     except (KeyError, TypeError, ValueError) as error:
@@ -238,6 +240,16 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     result.check()
     _try(result.model)
     return result
+
+
+def _density(scalars: Mapping[str, Any]) -> str:
+    """The density by its present name: files of version 0.1 may have another for it."""
+    try:
+        return str(DENSITY.resolve(scalars["density"], SOLVER.resolve(scalars["solver"]).name).name)
+    except ValueError as error:
+        raise ResultFileError(
+            f"has a {error}; a density of your own must be registered before, see latentdo.register_family."
+        ) from None
 
 
 def _model(family: str | None, arrays: Mapping[str, NDArray[Any]]) -> FittedModel:

@@ -245,7 +245,8 @@ def test_a_rare_label_that_looks_misspelt_is_pointed_out(regimes: list[str], mes
 def test_other_rare_labels_are_left_alone(regimes: list[Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        labelled(regimes, observational=None)
+        dataset = labelled(regimes, observational=None)
+    assert {label for label in regimes if label is not None} <= set(dataset.regime_labels)
 
 
 def test_a_column_of_conditions_is_recognised() -> None:

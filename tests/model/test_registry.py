@@ -8,21 +8,30 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from scipy.stats import laplace
+from sklearn.base import clone
 
-from latentdo.model.mechanisms import LinearMechanism, Mechanism
-from latentdo.model.mechanisms import registry as module
-from latentdo.model.mechanisms.registry import mechanism_class, register
+from latentdo import LatentInterventionDAG, register_family
+from latentdo.choices import DENSITY
+from latentdo.estimator.arguments import check_arguments
+from latentdo.model.mechanisms import LinearMechanism, Mechanism, MechanismFamily
+from latentdo.model.mechanisms.registry import families, mechanism_class
 from latentdo.persistence import ResultFileError, load_result, save_result
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceMechanism(Mechanism):
+class LaplaceMechanism(MechanismFamily):
     """A constant with two-sided exponential noise."""
 
     place: float
     scale: float
 
     family: ClassVar[str] = "laplace"
+    summary: ClassVar[str] = "constants with two-sided exponential noise"
+
+    @classmethod
+    def fit(cls, x, y, weights, start=None):
+        place = np.average(y, weights=weights)
+        return cls(float(place), float(np.average(np.abs(y - place), weights=weights)))
 
     @property
     def n_parameters(self):
@@ -46,7 +55,7 @@ class LaplaceMechanism(Mechanism):
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch):
     """What a test registers is forgotten after it."""
-    monkeypatch.setattr(module, "_REGISTERED", {})
+    monkeypatch.setattr(DENSITY, "choices", DENSITY.choices)
 
 
 @pytest.fixture
@@ -58,35 +67,36 @@ def result(case):
 
 
 def test_a_registered_family_is_known_by_its_name():
-    assert register(LaplaceMechanism) is LaplaceMechanism, "it may be used as a decorator"
+    assert register_family(LaplaceMechanism) is LaplaceMechanism, "it may be used as a decorator"
     assert mechanism_class("laplace") is LaplaceMechanism
-    register(LaplaceMechanism)  # as when its module is loaded again
+    register_family(LaplaceMechanism)  # as when its module is loaded again
+    assert DENSITY.names().count("laplace") == 1
     assert mechanism_class("linear") is LinearMechanism
 
 
-@pytest.mark.parametrize("name", sorted(module._BUILT_IN))
+@pytest.mark.parametrize("name", sorted(families()))
 def test_every_family_of_the_package_can_be_found(name):
     assert mechanism_class(name).family == name
     assert issubclass(mechanism_class(name), Mechanism)
 
 
-@pytest.mark.parametrize("name", ["laplace", *sorted(module._BUILT_IN)])
+@pytest.mark.parametrize("name", ["laplace", "flow", "auto", *sorted(families())])
 def test_a_name_is_given_once(name):
-    register(LaplaceMechanism)
+    register_family(LaplaceMechanism)
     other = type("Other", (LaplaceMechanism,), {"family": name})
     with pytest.raises(ValueError, match=name):
-        register(other)
-    assert mechanism_class(name) is not other
+        register_family(other)
+    assert name not in families() or mechanism_class(name) is not other
 
 
 def test_an_unknown_name_is_refused_and_the_known_ones_are_told():
-    register(LaplaceMechanism)
+    register_family(LaplaceMechanism)
     with pytest.raises(ValueError, match=r"os:system.*laplace.*linear"):
         mechanism_class("os:system")
 
 
 def test_results_with_an_own_family_are_saved_and_loaded(result, case, tmp_path):
-    register(LaplaceMechanism)
+    register_family(LaplaceMechanism)
     path, again = tmp_path / "a", tmp_path / "b"
     save_result(result, path)
     loaded = load_result(path)
@@ -106,4 +116,40 @@ def test_a_file_with_a_family_that_is_not_registered_is_refused(result, tmp_path
 @pytest.mark.parametrize("name", ["with.dot", ""])
 def test_names_that_files_cannot_hold_are_refused(name):
     with pytest.raises(ValueError, match="name"):
-        register(type("Other", (LaplaceMechanism,), {"family": name}))
+        register_family(type("Other", (LaplaceMechanism,), {"family": name}))
+
+
+def test_a_definition_that_runs_again_replaces_the_earlier_one():
+    register_family(LaplaceMechanism)
+    again = type("LaplaceMechanism", (LaplaceMechanism,), {"__module__": __name__})
+    register_family(again)
+    assert mechanism_class("laplace") is again
+
+
+def test_a_class_that_cannot_be_fitted_is_refused_by_what_it_lacks():
+    unfinished = type("Unfinished", (MechanismFamily,), {"family": "new", "summary": "not finished"})
+    with pytest.raises(TypeError, match=r"Unfinished.*fit.*log_density"):
+        register_family(unfinished)
+    with pytest.raises(TypeError, match=r"LinearMechanism.*MechanismFamily"):
+        register_family(LinearMechanism)
+    with pytest.raises(ValueError, match="summary"):
+        register_family(type("Silent", (LaplaceMechanism,), {"family": "silent", "summary": ""}))
+
+
+def test_the_estimator_takes_a_registered_family_as_a_density(case):
+    register_family(LaplaceMechanism)
+    est = clone(LatentInterventionDAG(density="laplace"))
+    assert est.get_params()["density"] == "laplace"
+    check_arguments(est.get_params())
+    with pytest.raises(ValueError, match="gradient"):
+        check_arguments(est.set_params(solver="gradient").get_params())
+    with pytest.raises(ValueError, match="'laplace'"):
+        LatentInterventionDAG(density="laplaze").fit(case.X)
+
+
+def test_a_file_whose_density_is_not_registered_is_refused(case, tmp_path):
+    save_result(replace(case.result, density="laplace"), tmp_path / "m")
+    with pytest.raises(ResultFileError, match=r"laplace.*register_family"):
+        load_result(tmp_path / "m")
+    register_family(LaplaceMechanism)
+    assert load_result(tmp_path / "m").density == "laplace"

@@ -11,6 +11,7 @@ import streamlit as st
 from latentdo import read_knowledge
 from latentdo.app.messages import plain_text
 from latentdo.app.tables import Table, on_disk
+from latentdo.choices import OPTIONS
 from latentdo.graphs.constraints import Constraints
 
 __all__ = ["Options", "choose_options"]
@@ -22,34 +23,6 @@ _ARROWS = ("->", "→")
 _KNOWN_ARROWS: Final = (
     ("forbidden", "cannot", "Erk -> Raf", "For example what happens later and cannot cause what was before."),
     ("required", "must", "Raf -> Mek", "They are in the graph whatever the data say, so be sure of them."),
-)
-
-# argument, label, values, help
-_CHOICES: Final = (
-    (
-        "density",
-        "Shape of the effects",
-        ("auto", "linear", "nonlinear", "flow"),
-        (
-            "auto: linear, unless the rows show curves. linear is fast and needs few rows; nonlinear and flow are "
-            "networks: slower, and they need more rows."
-        ),
-    ),
-    (
-        "intervention",
-        "Kind of interventions",
-        ("auto", "perfect", "imperfect"),
-        (
-            "perfect: an intervened variable ignores its causes (a knock-out); imperfect: it may still use them (a "
-            "knock-down)."
-        ),
-    ),
-    (
-        "solver",
-        "Solver",
-        ("auto", "search", "gradient", "paper"),
-        "auto chooses by the shape of the effects; paper is the published algorithm.",
-    ),
 )
 
 
@@ -198,8 +171,10 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
         arguments["observational"] = None if reference == _NONE else reference
     with st.expander("More options"):
         columns = st.columns(3)
-        for column, (name, label, values, explained) in zip(columns, _CHOICES, strict=True):
-            arguments[name] = column.selectbox(label, values, key=name, disabled=disabled, help=explained)
+        for column, (name, option) in zip(columns, OPTIONS.items(), strict=True):
+            arguments[name] = column.selectbox(
+                option.label, option.values(), key=name, disabled=disabled, help=option.help
+            )
         more = "More starts find better solutions more often, and take longer."
         starts = columns[0].number_input("Starts", 1, 50, 4, key="n_init", disabled=disabled, help=more)
         same = "The same seed gives the same result."

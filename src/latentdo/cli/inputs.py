@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from latentdo.choices import DENSITY, SOLVER
 from latentdo.cli.console import complain
 from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions
 from latentdo.cli.panel import progress
@@ -140,10 +141,9 @@ def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
 
     Unknown where networks are fitted, or may be.
     """
-    if arguments.get("density", "auto") != "linear" or arguments.get("solver", "auto") not in (
-        "auto",
-        "search",
-    ):
+    solver = SOLVER.resolve(arguments.get("solver", "auto")).name
+    density = DENSITY.resolve(arguments.get("density", "auto"), solver)
+    if solver != "search" or density.search != "linear":
         return None
     return int(arguments.get("n_init", 4)) + ("regimes" in rows) + 1
 

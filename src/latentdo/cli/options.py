@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from latentdo.choices import DENSITY, INTERVENTION, SOLVER
 from latentdo.cli.values import names_in_line
 
 __all__ = [
@@ -41,6 +42,15 @@ DaskAddress = Annotated[
 Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", json_list=False)]
 Lines = Annotated[list[str] | None, Parameter(negative="", json_list=False)]
+if TYPE_CHECKING:
+    DensityName: TypeAlias = str | None
+    InterventionName: TypeAlias = str | None
+    SolverName: TypeAlias = str | None
+else:
+    DensityName, InterventionName, SolverName = (
+        Annotated[Literal[option.values()] | None, Parameter(help=option.help)]
+        for option in (DENSITY, INTERVENTION, SOLVER)
+    )
 Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="", json_list=False)]
 
 
@@ -51,16 +61,8 @@ class EstimatorOptions:
 
     Parameters
     ----------
-    density
-        Shape of the effects: linear; nonlinear, small networks with Gaussian noise; flow, noise of any shape as well.
-        Default: auto, a linear fit, and networks too if a screen finds curves; these win with more evidence, or with
-        at most 0.05 nats a row less for every target that they need less.
-    intervention
-        perfect: an intervened variable ignores its causes; imperfect: it may still use them. Default: auto, the score
-        decides for every target.
-    solver
-        How the model is fitted: structural search, gradients, or the published algorithm. Default: auto, which is
-        search.
+    density, intervention, solver
+        See :mod:`latentdo.choices`, which also writes their help.
     max_regimes
         Most regimes to look for, the reference included; 1 means that no intervention is looked
         for. Default: 16.
@@ -94,9 +96,9 @@ class EstimatorOptions:
         anything earlier.
     """
 
-    density: Literal["auto", "linear", "nonlinear", "flow"] | None = None
-    intervention: Literal["auto", "perfect", "imperfect"] | None = None
-    solver: Literal["auto", "search", "gradient", "paper"] | None = None
+    density: DensityName = None
+    intervention: InterventionName = None
+    solver: SolverName = None
     max_regimes: int | None = None
     edge_prior: float | None = None
     target_prior: float | None = None
@@ -115,7 +117,7 @@ class EstimatorOptions:
     @property
     def keeps_states(self) -> bool:
         """Whether the solver can go on from a checkpoint."""
-        return self.solver in ("gradient", "paper")
+        return self.solver is not None and SOLVER.resolve(self.solver).resumes
 
     def given(self) -> dict[str, Any]:
         """Only what the user gave."""

@@ -11,10 +11,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from latentdo.choices import DENSITY, INTERVENTION, OPTIONS, SOLVER
 from latentdo.data import Dataset
 from latentdo.files import check_seconds
 from latentdo.messages import shown
-from latentdo.solvers.dispatch import CHOICES, Request
+from latentdo.solvers.dispatch import Request
 
 LARGEST_LOG_ODDS: Final = 1e6
 """Of ``edge_prior`` and ``target_prior``. It outweighs what a million rows say at one nat each; sums of more lose the
@@ -53,10 +54,11 @@ class HiddenParameter:
 
 def check_arguments(parameters: Mapping[str, Any]) -> None:
     """Refuse values that no solver could use, by name; what depends on the table is checked later."""
-    for name, choices in CHOICES.items():
-        value = parameters[name]
-        if not isinstance(value, str) or value not in choices:
-            raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, choices))}")
+    for name, option in OPTIONS.items():
+        option.check(parameters[name])
+    solver = SOLVER.resolve(parameters["solver"]).name
+    for option in (DENSITY, INTERVENTION):
+        option.resolve(parameters[option.name], solver)
     for name, (least, most) in WHOLE_NUMBERS.items():
         value, or_none = parameters[name], name in ("n_jobs", "max_parents")
         if (value is None and or_none) or (_is_whole(value) and least <= value <= most):

@@ -152,7 +152,7 @@ class Claim:
             os.rename(part, rubbish)
             shutil.rmtree(rubbish, ignore_errors=True)
 
-    def _settle(self) -> None:
+    def _recover(self) -> None:
         """Finish what a process that was killed has begun."""
         for entry in self.folder.glob(f"{_RUBBISH}*"):
             shutil.rmtree(entry, ignore_errors=True)
@@ -163,9 +163,9 @@ class Claim:
         self.discard(fresh)
         if (self.folder / _STATES).exists():
             sweep(self.folder / _STATES)
-        self._settle_states()
+        self._keep_latest_states()
 
-    def _settle_states(self) -> None:
+    def _keep_latest_states(self) -> None:
         states, earlier = self.folder / _STATES, self.folder / _EARLIER
         if earlier.exists():
             if self.has_states:
@@ -176,7 +176,7 @@ class Claim:
 
     def _release(self) -> None:
         """Go, leaving only what can be resumed."""
-        self._settle_states()
+        self._keep_latest_states()
         if not self.has_states:
             self.discard(self.folder / _STATES)
         mark = self.folder / MARK
@@ -226,7 +226,7 @@ def claimed(directory: str | Path) -> Iterator[Claim]:
         _take(claim)
         _held[final] = (*me, claim)
         try:
-            claim._settle()
+            claim._recover()
             yield claim
         finally:
             del _held[final]

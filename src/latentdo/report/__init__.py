@@ -24,6 +24,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.bootstrap import BootstrapDAG
+from latentdo.choices import DENSITY
 from latentdo.diagnosis import Diagnosis
 from latentdo.names import visible
 from latentdo.plots import history_curve
@@ -113,6 +114,7 @@ def render_report(
         script=Markup(script),
         parts=anchors,
         result=result,
+        density_summary=DENSITY.resolve(result.density, result.solver).summary,
         headline=content.headline(result, regimes),
         cautions=content.cautions(result),
         regimes=regimes,

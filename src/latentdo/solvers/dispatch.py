@@ -10,24 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.choices import DENSITY, INTERVENTION, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import solve as solve_by_density
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import Part, solve_in_parts
+from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search
 
 Progress = Callable[[Mapping[str, Any]], None]
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "density": ("auto", "linear", "nonlinear", "flow"),
-    "intervention": ("auto", "perfect", "imperfect"),
-    "solver": ("auto", "search", "gradient", "paper"),
-}
-"""Values that the estimator accepts."""
 
 SEARCH_STARTS_A_NETWORK = 4
 """One start of a network takes as long as many starts of the search: so many of ``n_init`` count as one."""
@@ -68,16 +64,19 @@ class Request:
         )
 
     @property
-    def chosen_density(self) -> str:
-        """The family to fit where it cannot be left open: "auto" then stands for linear mechanisms."""
-        return "linear" if self.density == "auto" else self.density
+    def chosen_solver(self) -> str:
+        """The solver that was meant; "auto" stands for one."""
+        return SOLVER.resolve(self.solver).name
 
     @property
-    def chosen_solver(self) -> str:
-        """What "auto" stands for: structural search, the more accurate and faster one in all our benchmarks."""
-        if self.solver != "auto":
-            return self.solver
-        return "search"
+    def chosen_density(self) -> Density:
+        """What the density means to this solver."""
+        return DENSITY.resolve(self.density, self.chosen_solver)
+
+    @property
+    def chosen_intervention(self) -> str:
+        """What the kind of interventions means to this solver."""
+        return INTERVENTION.resolve(self.intervention, self.chosen_solver).name
 
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
@@ -85,11 +84,14 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
-    if request.density == "auto":
+    density = request.chosen_density
+    if density.search == "auto":
         return solve_by_density(dataset, configuration, progress)
-    if request.chosen_density == "linear":
+    if density.search == "linear":
         return solve_by_search(dataset, configuration, progress)
-    return solve_nonlinear(dataset, configuration, request.chosen_density, progress)
+    if density.search == "network":
+        return solve_nonlinear(dataset, configuration, density.name, progress)
+    return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
 
 
 def solve_stream(
@@ -97,7 +99,8 @@ def solve_stream(
 ) -> FitResult:
     """Fit rows that do not fit into memory; linear search only, because its moments add up."""
     blocking = [f"solver={request.solver!r}"] if request.chosen_solver != "search" else []
-    blocking += [f"density={request.density!r}"] if request.chosen_density != "linear" else []
+    moments = DENSITY.resolve(request.density).search in ("auto", "linear")  # "auto" then means linear
+    blocking += [] if moments else [f"density={request.density!r}"]
     if blocking:
         need = "needs" if len(blocking) == 1 else "need"
         raise ValueError(
@@ -113,7 +116,7 @@ def _search_configuration(request: Request, constraints: Constraints) -> SearchC
         if getattr(request, name) is not None:
             raise ValueError(f"{name} is not available with solver='search'; use solver='gradient'")
     return SearchConfiguration(
-        intervention=request.intervention,  # type: ignore[arg-type]  # checked against CHOICES
+        intervention=request.chosen_intervention,
         max_regimes=request.max_regimes,
         edge_prior=request.edge_prior,
         target_prior=request.target_prior,
@@ -134,8 +137,8 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
             f"max_parents is not available with solver={request.chosen_solver!r}; use solver='search'"
         )
     options: dict[str, Any] = {
-        "density": request.chosen_density,
-        "intervention": "perfect" if request.intervention == "perfect" else "imperfect",
+        "density": request.chosen_density.name,
+        "intervention": request.chosen_intervention,
         "max_regimes": request.max_regimes,
         "constraints": request.constraints(dataset.columns),
         "random_state": request.random_state,
@@ -157,6 +160,6 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         options["learning_rate"] = float(request.learning_rate)
     if request.chosen_solver == "paper":
         return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
-    networks = request.chosen_density != "linear"
+    networks = request.chosen_density.name != "linear"
     options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
     return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

@@ -286,8 +286,11 @@ def test_compiling_falls_back_without_a_compiler(monkeypatch, caplog):
     assert "uncompiled" in caplog.text
 
 
-def test_progress_is_shown_when_asked(capsys):
-    solve(data("unknown"), replace(QUICK, verbose=True))
+@pytest.mark.parametrize("verbose", [False, True])
+def test_progress_is_shown_when_asked(capsys, monkeypatch, verbose):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in a terminal
+    solve(data("unknown"), replace(QUICK, verbose=verbose))
+    assert ("evidence" in capsys.readouterr().out) == verbose
 
 
 @pytest.mark.parametrize("density", ["linear", "nonlinear"])

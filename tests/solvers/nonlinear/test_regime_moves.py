@@ -1,4 +1,4 @@
-"""Moves with networks: wrong targets are mended, splits are merged, merges are split; the evidence only rises."""
+"""Moves with networks: wrong targets are corrected, splits are merged, merges are split; the evidence only rises."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_moves_never_lower_the_evidence(make_problem, make_planted, seed, births
     targets[0] = 0
     state = refine(problem, start, targets, planted.adjacency, {}, n_components=1, iterations=3)
     moves = Moves(problem, 1)
-    for move in (moves.mend, moves.retarget, moves.merge, moves.bear):
+    for move in (moves.refit_networks, moves.retarget, moves.merge, moves.split):
         after = move(state)
         assert after.evidence >= state.evidence
         np.testing.assert_allclose(after.responsibilities.sum(axis=1), 1.0, atol=1e-9)
@@ -269,7 +269,7 @@ def test_hidden_rows_stand_out_against_the_other_components(make_problem, one_ho
     state = refine(
         problem, one_hot(np.maximum(regimes - 1, 0)), targets, np.zeros((3, 3), np.int8), {}, n_components=3
     )
-    better = Moves(problem, 3, flexible=True).bear(state)
+    better = Moves(problem, 3, flexible=True).split(state)
     assert better.n_regimes == 4
     np.testing.assert_array_equal(better.targets[3], [0, 1, 0])
     assert adjusted_rand_index(regimes, better.responsibilities.argmax(axis=1)) > 0.85

@@ -132,7 +132,7 @@ def test_flexible_noise():
     data = simulate(3, 1, "nonlinear", n_samples=900, random_state=0)
     est = _fit(data, density="flow")
     _check(est, data)
-    assert est.result_.density == "flow"
+    assert est.result_.density == "nonlinear-mixed"
     assert all(one.noise.weights.size == 3 for one in est.result_.model.reference)
     np.testing.assert_array_equal(est.adjacency_, data.adjacency)
     assert adjusted_rand_index(data.regimes, est.result_.regimes) > 0.9

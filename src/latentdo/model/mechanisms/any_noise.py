@@ -9,14 +9,12 @@ pay for it again.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
-from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
 from latentdo.model.regression import regression, weighted_gram
@@ -288,32 +286,31 @@ def least_squares(rows, weights):  # type: ignore[no-untyped-def]
     return -contrast[: width - 1]
 
 
-class AnyNoise(MechanismFamily):
+class AnyNoise(RowFamily):
     """Lines plus noise of any shape."""
 
-    name: ClassVar[str] = "any-noise"
-    summary: ClassVar[str] = "straight lines, noise of any shape"
-    mechanisms = (LinearMechanism,)
-
-    def fit(self, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:  # noqa: ARG002
-        """See :class:`MechanismFamily`."""
+    @classmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:  # noqa: ARG003
+        """See :class:`RowFamily`."""
         coefficients, shape = fit_rows(_rows(x, y), weights, MOST_COMPONENTS)
         return LinearMechanism(coefficients, Noise(shape[0], shape[1], shape[2]))
 
+    @classmethod
     def may_differ(
-        self, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+        cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
     ) -> NDArray[np.bool_]:
-        """See :class:`MechanismFamily`: what an own Gaussian would gain, about, is more than it costs."""
+        """See :class:`RowFamily`: what an own Gaussian would gain, about, is more than it costs."""
         assert isinstance(reference, LinearMechanism)
         residual = (y - reference.mean(x) - reference.noise.mean) / np.sqrt(reference.noise.variance)
         return np.asarray(
             rough_gains(residual, x, responsibilities) > np.log(np.maximum(responsibilities.sum(axis=0), 2.0))
         )
 
+    @classmethod
     def intervene(
-        self, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
+        cls, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
     ) -> Mechanism:
-        """See :class:`MechanismFamily`: the shape of the reference elsewhere, or one Gaussian.
+        """See :class:`RowFamily`: the shape of the reference elsewhere, or one Gaussian.
 
         An imperfect intervention moves and stretches what the parents leave over, or has coefficients of its own.
         """

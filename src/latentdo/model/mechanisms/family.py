@@ -1,9 +1,9 @@
-"""What the search asks of a family of mechanisms: a weighted fit, and what an intervention may put in its place."""
+"""What the search asks of a family of mechanisms: weighted fits, and what an intervention may put in their place."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,53 +11,52 @@ from numpy.typing import NDArray
 from latentdo.model.mechanisms.base import Array, Mechanism
 
 
-class MechanismFamily(ABC):
-    """A family of mechanisms of one's own: one method to write, see the page "Your own family" of the documentation."""
+class RowFamily(ABC):
+    """A family of mechanisms that can be fitted to weighted rows; all methods are of the class."""
 
-    name: ClassVar[str]
-    """What users write for ``density``."""
-
-    summary: ClassVar[str] = ""
-    """One sentence on what it is."""
-
-    mechanisms: ClassVar[tuple[type[Mechanism], ...]]
-    """Classes of the mechanisms that its fits return: files hold them by their names."""
-
+    @classmethod
     @abstractmethod
-    def fit(self, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> Mechanism:
-        """The likeliest mechanism of ``y [n]`` given parents ``x [n, p]``, rows weighed by ``weights [n]``.
+    def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Any:
+        """The most likely mechanism of ``y [n]`` given its parents ``x [n, p]``, rows counted by ``weights [n]``.
 
-        ``x`` may have no columns. ``start`` is a mechanism of the same variable, maybe of other parents: a place to
-        begin where one is needed.
+        ``x`` may have no columns: such a mechanism takes the place of one whose parents an intervention cut off, and
+        ignores the parents it is given later. ``start`` is an earlier fit of the same variable, maybe with other
+        parents: a place to begin where one is needed.
         """
 
+    @classmethod
     def may_differ(
-        self,
-        x: Array,  # noqa: ARG002
-        y: Array,  # noqa: ARG002
+        cls,
+        x: Array,  # noqa: ARG003
+        y: Array,  # noqa: ARG003
         responsibilities: Array,
-        reference: Mechanism,  # noqa: ARG002
+        reference: Mechanism,  # noqa: ARG003
     ) -> NDArray[np.bool_]:
         """Regimes ``[K]`` for which an intervention is worth fitting: all, unless a family has a quick test."""
         return np.ones(responsibilities.shape[1], dtype=bool)
 
+    @classmethod
     def intervene(
-        self,
-        x: Array,
-        y: Array,
-        weights: Array,
-        reference: Mechanism,
-        *,
-        imperfect: bool,
+        cls, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
     ) -> Mechanism:
         """What an intervention puts in the place of ``reference``, fitted to its rows.
 
         A perfect one ignores the parents; where imperfect ones are allowed, the one with the higher evidence is taken.
         """
-        found = [self.fit(x[:, :0], y, weights, reference)]
+        found: list[Mechanism] = [cls.fit(x[:, :0], y, weights)]
         if imperfect and x.shape[1]:
-            found.append(self.fit(x, y, weights, reference))
+            found.append(cls.fit(x, y, weights, reference))
         return max(found, key=lambda one: evidence(one, x, y, weights))
+
+
+class MechanismFamily(Mechanism, RowFamily):
+    """Mechanisms that can be fitted to weighted rows: all that the search asks of a family, also of a user's own.
+
+    The class is the family, its instances are the mechanisms. See :func:`latentdo.register_family`.
+    """
+
+    summary: str
+    """What the family is: one phrase for messages, help and reports."""
 
 
 def evidence(mechanism: Mechanism, x: Array, y: Array, weights: Array) -> float:

@@ -11,13 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from latentdo.choices import DENSITY
 from latentdo.forks import prepare_torch
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents
 from latentdo.model.variational.densities import FAMILIES, ConditionalDensity
 from latentdo.model.variational.graph import GraphSample
 from latentdo.model.variational.mixture import Architecture
 
-_DENSITY_CODES = ("linear", "nonlinear", "flow")
+_DENSITIES = {one.code: one.name for one in DENSITY.choices if one.code is not None}
+_CODES = {name: code for code, name in _DENSITIES.items()}
 _LARGEST_SHAPE = 4096  # of one side of a network; a hundred times what the paper uses
 _CHUNK = 20_000  # rows evaluated at once, so that memory does not grow with their number
 
@@ -158,7 +160,7 @@ class NeuralMechanism(Mechanism):
         (networks,) = {id(one.networks): one.networks for one in mechanisms}.values()
         shape = networks.architecture
         integers = (
-            _DENSITY_CODES.index(shape.density),
+            _CODES[shape.density],
             int(shape.perfect),
             shape.embedding_size,
             shape.width,
@@ -179,7 +181,7 @@ class NeuralMechanism(Mechanism):
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
         shape = arrays["architecture"]
-        highest = [len(_DENSITY_CODES) - 1, 1, *[_LARGEST_SHAPE] * 6]
+        highest = [max(_DENSITIES), 1, *[_LARGEST_SHAPE] * 6]
         if shape.dtype != np.int64 or shape.shape != (8,) or not ((shape >= 0) & (shape <= highest)).all():
             raise ValueError(f"architecture is {shape.tolist()}, which no fit has")
         code, perfect, size, width, blocks, layers, units, d = (int(v) for v in shape)
@@ -187,7 +189,7 @@ class NeuralMechanism(Mechanism):
         if embeddings.dtype != np.float32 or embeddings.ndim != 2 or embeddings.shape[1] != size:
             raise ValueError(f"embeddings have the shape {embeddings.shape}")
         architecture = Architecture(
-            density=_DENSITY_CODES[code],
+            density=_DENSITIES[code],
             perfect=bool(perfect),
             n_variables=d,
             n_regimes=len(embeddings),

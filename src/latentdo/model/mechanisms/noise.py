@@ -105,10 +105,13 @@ class Noise:
     @classmethod
     def from_array(cls, flat: Array) -> Self:
         """Undo :meth:`to_array`; what is no density is a :class:`ValueError`."""
+        if flat.size == 0 or flat.size % 3:
+            raise ValueError(
+                f"noise cannot have {flat.size} numbers: there are three for each of its Gaussians"
+            )
         weights, means, variances = flat.reshape(3, -1)
         if not (
-            weights.size
-            and (weights > 0.0).all()
+            (weights > 0.0).all()
             and abs(weights.sum() - 1.0) < 1e-6
             and np.isfinite(flat).all()
             and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.choices import DENSITY, INTERVENTION
 from latentdo.files import CHECKPOINT_SECONDS, check_seconds
 from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.gradient.acyclicity import MEASURES
@@ -120,8 +121,8 @@ class GradientConfiguration:
         Show progress.
     """
 
-    density: Literal["linear", "nonlinear", "flow"] = "linear"
-    intervention: Literal["perfect", "imperfect"] = "perfect"
+    density: str = "linear"
+    intervention: str = "perfect"
     max_regimes: int = 16
     estimator: Estimator = "exact"
     mechanisms: Literal["auto", "networks", "closed-form"] = "auto"
@@ -191,8 +192,8 @@ class GradientConfiguration:
             if getattr(self, name) == -1:
                 object.__setattr__(self, name, value)
         allowed = {
-            "density": ("linear", "nonlinear", "flow"),
-            "intervention": ("perfect", "imperfect"),
+            "density": DENSITY.names("gradient"),
+            "intervention": INTERVENTION.names("gradient"),
             "estimator": ("exact", "sampled"),
             "acyclicity": tuple(MEASURES),
         }

@@ -49,14 +49,14 @@ class Moves:
     def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
         """Retarget, merge and (if wanted) give birth, in turns."""
         if births:
-            state = self.mend(state)
+            state = self.refit_networks(state)
         state = self.simplify(state)
         for _ in range(rounds):
             before = state.evidence
             state = self.retarget(state)
             state = self.merge(state)
             if births and not self.problem.all_labelled and self.problem.max_regimes > 1:
-                state = self.bear(state)
+                state = self.split(state)
             if state.evidence < before + 1.0:
                 break
         return self.simplify(state) if births else state
@@ -77,11 +77,11 @@ class Moves:
 
     # ------------------------------------------------------------------------------------------------- networks
 
-    def mend(self, state: State) -> State:
+    def refit_networks(self, state: State) -> State:
         """Fit networks better where their residuals are not of one width: longer, and from fresh starts too."""
         problem = self.problem
         mechanisms = state.mechanisms
-        mended = False
+        refitted = False
         for j, (_, gain) in enumerate(self.flexible_noise(state)):
             parents = state.model.parents[j]
             if gain <= 0.0 or not parents.size:
@@ -97,8 +97,8 @@ class Moves:
                 )  # fmt: skip
                 trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
                 if weights @ (trial.log_density(x, y) - mechanisms[j].log_density(x, y)) > 1.0:
-                    mechanisms[j], mended = trial, True
-        if not mended:
+                    mechanisms[j], refitted = trial, True
+        if not refitted:
             return state
         better = refine(
             problem,
@@ -318,7 +318,7 @@ class Moves:
         """
         return conflicts(self.problem, trial) > conflicts(self.problem, state)
 
-    def bear(self, state: State) -> State:
+    def split(self, state: State) -> State:
         """Split a regime where that raises the evidence."""
         noises = self.flexible_noise(state)
         for birth in propose(self.problem, state, noises, spare_effects=self.flexible):

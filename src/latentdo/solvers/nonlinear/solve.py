@@ -31,7 +31,11 @@ ANCESTOR_DRAWS = 200
 SEARCH_ROWS = 12_000
 """Most rows to search structure on; networks on more take longer and find the same."""
 
-NOISES: Final = {"nonlinear": (SEARCH_NOISE,), "flow": (MIXED_NOISE,), "auto": (SEARCH_NOISE, MIXED_NOISE)}
+NOISES: Final = {
+    "nonlinear": (SEARCH_NOISE,),
+    "nonlinear-mixed": (MIXED_NOISE,),
+    "auto": (SEARCH_NOISE, MIXED_NOISE),
+}
 """Gaussians in the noise of the final mechanisms; where there is a choice the evidence decides."""
 
 
@@ -40,7 +44,8 @@ def solve(
 ) -> FitResult:
     """Fit networks by structural search, see :func:`.driver.search`.
 
-    With density "nonlinear" their noise is Gaussian, with "flow" it is mixed; with "auto" the evidence decides.
+    With density "nonlinear" their noise is Gaussian, with "nonlinear-mixed" it is a mixture of Gaussians; with "auto"
+    the evidence decides.
     """
     return driver.search(dataset, configuration, NetworkStrategy(density), progress)
 
@@ -119,7 +124,7 @@ class NetworkStrategy:
         probabilities[0] = 0.0  # the reference, whoever was found to belong to it
         edges = _edge_probabilities(standing, state.adjacency)
         ancestors = _ancestor_probabilities(edges, configuration.random_state)
-        return Conclusion(final, "flow" if mixed else "nonlinear", edges, ancestors, probabilities)
+        return Conclusion(final, "nonlinear-mixed" if mixed else "nonlinear", edges, ancestors, probabilities)
 
 
 def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:

@@ -112,7 +112,7 @@ def search(run: NetworkRun) -> NetworkStanding:
     standing = find_order(run, run.problem, changes)
     for stage in (look_again, *FINISH, divide_regimes):
         standing = stage(run, standing)
-    return doubt(run, run.note("final", standing))
+    return compare_with_single_regime(run, run.note("final", standing))
 
 
 def find_order(
@@ -327,7 +327,7 @@ def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStandin
     return standing
 
 
-def doubt(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
+def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """One regime with flexible noise, if hidden interventions do not explain the rows much better."""
     problem, state = run.problem, standing.state
     if problem.n_labelled or state.n_regimes == 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class SearchConfiguration:
         Processes that run this same search. What all rows are needed for is shared among them.
     """
 
-    intervention: Literal["auto", "perfect", "imperfect"] = "auto"
+    intervention: str = "auto"
     max_regimes: int = 16
     edge_prior: float | NDArray[np.float64] | None = None
     target_prior: float | None = None

@@ -71,7 +71,7 @@ def _climb_by(adding, members, score, free, j, data):  # type: ignore[no-untyped
 
 
 @njit
-def _settle(members, score, possible, required, j, data):  # type: ignore[no-untyped-def]
+def _grow_and_shrink(members, score, possible, required, j, data):  # type: ignore[no-untyped-def]
     """Grow and shrink the parents of ``j`` among those possible until neither helps, in place; returns the score."""
     while True:
         grown = _climb_by(True, members, score, possible, j, data)
@@ -105,12 +105,14 @@ def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore
     if graph[right, left]:
         graph[right, left] = False
         score = _score(right, graph[right], data)
-        scores[right] = _settle(graph[right], score, _possible(order, place, allowed), required, right, data)
+        scores[right] = _grow_and_shrink(
+            graph[right], score, _possible(order, place, allowed), required, right, data
+        )
     if allowed[right, left]:
         graph[left, right] = True
         score = _score(left, graph[left], data)
         if score > scores[left] + WORTHWHILE:
-            scores[left] = _settle(
+            scores[left] = _grow_and_shrink(
                 graph[left], score, _possible(order, place + 1, allowed), required, left, data
             )
         else:
@@ -144,7 +146,7 @@ def _climb(order, graph, allowed, required, data):  # type: ignore[no-untyped-de
     for place in range(n_variables):
         j = order[place]
         score = _score(j, graph[j], data)
-        scores[j] = _settle(graph[j], score, _possible(order, place, allowed), required, j, data)
+        scores[j] = _grow_and_shrink(graph[j], score, _possible(order, place, allowed), required, j, data)
     for _ in range(MAX_SWEEPS):
         improved = False
         for v in range(n_variables):

@@ -93,7 +93,7 @@ def _reference_score(pooled, size, count, floor, factor):  # type: ignore[no-unt
 
 
 @njit
-def _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
+def _reassign_regimes(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
     """Let regimes join or leave the reference mechanism until nothing changes; leaves ``pooled`` up to date."""
     n_regimes = grams.shape[0]
     for _ in range(6):
@@ -170,7 +170,7 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
         for k in range(n_regimes):
             begins = best_shares[k] if start < 0 else k == start
             shares[k] = (begins or fixed[k] == REFERENCE or counts[k] <= EMPTY) and fixed[k] != TARGET
-        _settle(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast)
+        _reassign_regimes(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast)
         count, score = 0.0, 0.0
         for k in range(n_regimes):
             covered[k] |= shares[k]

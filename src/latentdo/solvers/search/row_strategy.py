@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
-from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.family import RowFamily
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
@@ -37,18 +37,20 @@ SEARCH_ROWS = 5000
 def solve(
     dataset: Dataset,
     configuration: SearchConfiguration,
-    family: MechanismFamily,
+    family: type[RowFamily],
+    density: str,
     progress: Progress | None = None,
 ) -> FitResult:
     """Fit mechanisms of any family by structural EM, see :func:`.driver.search`."""
-    return driver.search(dataset, configuration, RowStrategy(family), progress)
+    return driver.search(dataset, configuration, RowStrategy(family, density), progress)
 
 
 @dataclass(frozen=True, eq=False)
 class RowStrategy:
     """Structural EM with fits to weighted rows, started from lines."""
 
-    family: MechanismFamily
+    family: type[RowFamily]
+    density: str
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
         """See :class:`.driver.Strategy`."""
@@ -112,7 +114,7 @@ class RowStrategy:
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
         return conclude(
-            self._problem(problem), configuration, state.adjacency, *regimes, density=self.family.name
+            self._problem(problem), configuration, state.adjacency, *regimes, density=self.density
         )
 
     def _problem(self, problem: Problem) -> Problem:

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.family import RowFamily
 from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.parameters import screen_parents
@@ -90,7 +90,7 @@ class WeightedRows:
 class RowLearner:
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
-    family: MechanismFamily
+    family: type[RowFamily]
 
     def statistics(
         self, problem: Problem, responsibilities: Array, model: FittedModel | None = None
@@ -306,9 +306,10 @@ class RowLearner:
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
         rows = weights > NEGLIGIBLE
-        if rows.all():
-            return self.family.fit(x, y, weights, start)
-        return self.family.fit(x[rows], y[rows], weights[rows], start)
+        if not rows.all():
+            x, y, weights = x[rows], y[rows], weights[rows]
+        found: Mechanism = self.family.fit(x, y, weights, start)
+        return found
 
     def _intervened(
         self, problem: Problem, x: Array, y: Array, weights: Array, reference: Mechanism, density: Array

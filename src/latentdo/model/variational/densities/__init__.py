@@ -8,9 +8,7 @@ from latentdo.model.variational.densities.linear import ClosedFormLinearDensity,
 from latentdo.model.variational.densities.nonlinear import NonlinearDensity
 
 FAMILIES: dict[str, type[LinearDensity | NonlinearDensity | FlowDensity]] = {
-    "linear": LinearDensity,
-    "nonlinear": NonlinearDensity,
-    "flow": FlowDensity,
+    family.name: family for family in (LinearDensity, NonlinearDensity, FlowDensity)
 }
 """Every family by its name."""
 

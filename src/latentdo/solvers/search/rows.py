@@ -25,7 +25,8 @@ from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
-from latentdo.solvers.search.parameters import screen_parents
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 
 if TYPE_CHECKING:
@@ -73,11 +74,18 @@ class WeightedRows:
     responsibilities: Array
     model: FittedModel | None = None
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
+    _moments: list[Moments] = field(default_factory=list)
 
     @cached_property
     def counts(self) -> Array:
         """(Soft) number of rows in every regime."""
         return np.asarray(self.responsibilities.sum(axis=0))
+
+    def moments(self, problem: Problem) -> Moments:
+        """Moments of the same assignment, for what lines can say."""
+        if not self._moments:
+            self._moments.append(problem.moments(self.responsibilities))
+        return self._moments[0]
 
     @cached_property
     def members(self) -> list[tuple[NDArray[np.int64], Array]]:
@@ -151,8 +159,9 @@ class RowLearner:
                 targets = statistics.model.topology.targets
                 if len(targets) != statistics.responsibilities.shape[1]:
                     targets = None
-            moments = problem.moments(statistics.responsibilities)
-            candidates, core = screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
+            candidates, core = screen_parents(
+                problem, statistics.moments(problem), adjacency, targets, MAX_CANDIDATES
+            )
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
@@ -257,51 +266,83 @@ class RowLearner:
         known: NDArray[np.int8],
         target_prior: float,
     ) -> Local:
-        resp, counts = statistics.responsibilities, statistics.counts
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        shares = self._first_shares(statistics, j, known)
         start = None if statistics.model is None else statistics.model.reference[j]
         tried: dict[bytes, Local] = {}
-        for _ in range(ROUNDS):
-            if shares.tobytes() in tried:
-                break
-            weights = resp @ shares
-            reference = self._fitted(x, y, weights, start)
-            density = reference.log_density(x, y)
-            shared = float(weights @ density)
-            cost = 0.5 * reference.n_parameters * np.log(max(weights.sum(), 2.0))
-            own: dict[int, Mechanism] = {}
-            gains = np.full(len(counts), -np.inf)
-            worth = self.family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows) | ~shares
-            for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
-                rows, mine = statistics.members[k]
-                own[k], gains[k] = self._intervened(problem, x[rows], y[rows], mine, reference, density[rows])
-            gains += target_prior
-            leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
-            enough = weights.sum() >= FEWEST_PER_PARAMETER * reference.n_parameters
-            score = shared - cost if enough else -np.inf
-            # As they share now: those that do not have their own mechanism.
-            score += sum(float(resp[:, k] @ density) + gains[k] for k in own if not shares[k])
-            tried[shares.tobytes()] = Local(
-                score, shares, reference, {k: own[k] for k in own if not shares[k]}
-            )
-            shares, start = ~leaves, reference
-            if not shares.any():
-                break
+        for shares in self._first_shares(problem, statistics, j, parents, known):
+            for _ in range(ROUNDS):
+                if shares.tobytes() in tried:
+                    break
+                found, better = self._fit_shares(
+                    problem, statistics, (x, y), known, target_prior, shares, start
+                )
+                tried[shares.tobytes()] = found
+                if not better.any():
+                    break
+                shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
 
-    def _first_shares(self, statistics: WeightedRows, j: int, known: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Who shares the reference mechanism to begin with: as in the model at hand, or else everybody."""
-        shares = known != TARGET
+    def _fit_shares(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        rows: tuple[Array, Array],
+        known: NDArray[np.int8],
+        target_prior: float,
+        shares: NDArray[np.bool_],
+        start: Mechanism | None,
+    ) -> tuple[Local, NDArray[np.bool_]]:
+        """The fit with given regimes sharing the reference mechanism, and who had better share it."""
+        (x, y), resp, counts = rows, statistics.responsibilities, statistics.counts
+        weights = resp @ shares
+        count = float(weights.sum())
+        # A mechanism that nobody shares is not known; any will do, and has no say.
+        nobody = count < problem.min_rows
+        reference = self._fitted(x, y, np.ones(len(y)) if nobody else weights, start)
+        density = reference.log_density(x, y)
+        own: dict[int, Mechanism] = {}
+        gains = np.full(len(counts), -np.inf)
+        worth = self.family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
+        worth |= ~shares & (counts >= problem.min_rows)
+        for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
+            mine, weight = statistics.members[k]
+            if mine.size < 2:
+                own[k], gains[k] = reference, 0.0
+                continue
+            own[k], gains[k] = self._intervened(problem, x[mine], y[mine], weight, reference, density[mine])
+        gains += target_prior
+        leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
+        own = {k: mechanism for k, mechanism in own.items() if not shares[k]}
+        score = float(weights @ density) - 0.5 * reference.n_parameters * float(np.log(max(count, 2.0)))
+        if count < FEWEST_PER_PARAMETER * reference.n_parameters:
+            score = -np.inf
+        score += sum(float(resp[:, k] @ density) + gains[k] for k in own)
+        return Local(score, shares, reference, own), ~leaves
+
+    def _first_shares(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        j: int,
+        parents: NDArray[np.int64],
+        known: NDArray[np.int8],
+    ) -> list[NDArray[np.bool_]]:
+        """Who shares the reference mechanism to begin with: as lines would have it, and as the model at hand has it."""
+        if (known != FREE).all():
+            return [known != TARGET]
+        graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
+        graph[parents, j] = 1
+        lines, _ = choose_all_targets(problem, statistics.moments(problem), graph, np.array([j]))
+        starts = [lines[:, j] == 0]
         model = statistics.model
         if model is not None:
-            before = shares.copy()
+            shares = known != TARGET
             targets = (
                 model.topology.targets[: len(known), j] == 1
             )  # regimes born since begin like the reference
-            before[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
-            shares = before if before.any() else shares
-        return np.asarray(shares)
+            shares[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
+            starts.append(shares)
+        return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""

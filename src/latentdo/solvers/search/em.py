@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -98,29 +96,7 @@ def search_graph(
     if adjacency is None:
         adjacency = problem.constraints.required.astype(np.int8)
     statistics = problem.learner.statistics(problem, responsibilities, model)
-    return best_graph(problem, statistics, adjacency, target_prior=target_prior, thorough=thorough)
-
-
-def best_graph(
-    problem: Problem,
-    statistics: Any,
-    adjacency: NDArray[np.int8],
-    targets: NDArray[np.int8] | None = None,
-    target_prior: float | None = None,
-    *,
-    thorough: bool = True,
-) -> NDArray[np.int8]:
-    """Best graph for given statistics: exact in small problems, else from the order of ``adjacency``, or itself.
-
-    Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
-    """
-    tables = problem.learner.tables(problem, statistics, adjacency, targets, target_prior)
-    found, score = tables.best(adjacency)
-    if not np.isfinite(score):
-        return adjacency
-    if not thorough and np.array_equal(found, adjacency):
-        return found
-    return problem.learner.walk(problem, statistics, found, targets, target_prior)
+    return problem.learner.best_graph(problem, statistics, adjacency, target_prior, thorough=thorough)
 
 
 def relearn(

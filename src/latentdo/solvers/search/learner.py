@@ -65,15 +65,16 @@ class Learner(Protocol):
         """Scores of the parent sets that a search should consider."""
         ...
 
-    def walk(
+    def best_graph(
         self,
         problem: Problem,
         statistics: Any,
         adjacency: Graph,
-        targets: Graph | None = None,
         target_prior: float | None = None,
+        *,
+        thorough: bool = False,
     ) -> Graph:
-        """A graph at least as good as the best one of the tables, where those do not hold all parent sets."""
+        """Best graph, or the best that can be reached from ``adjacency``; if ``thorough``, by all means there are."""
         ...
 
     def merge_changes(
@@ -131,18 +132,27 @@ class MomentLearner:
         candidates, core = screen_parents(problem, statistics, adjacency, targets, MAX_CANDIDATES)
         return score_parent_sets(problem, statistics, candidates, targets, target_prior, core)
 
-    def walk(
+    def best_graph(
         self,
         problem: Problem,
         statistics: Moments,
         adjacency: Graph,
-        targets: Graph | None = None,
         target_prior: float | None = None,
+        *,
+        thorough: bool = False,
     ) -> Graph:
-        """See :class:`Learner`."""
+        """See :class:`Learner`: exact in small problems, else from the order of ``adjacency``.
+
+        Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
+        """
+        found, score = self.tables(problem, statistics, adjacency, target_prior=target_prior).best(adjacency)
+        if not np.isfinite(score):
+            return adjacency
+        if not thorough and np.array_equal(found, adjacency):
+            return found
         if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
-            return grow_shrink.improve(problem, statistics, adjacency, targets, target_prior)
-        return adjacency
+            return grow_shrink.improve(problem, statistics, found, target_prior=target_prior)
+        return found
 
     def merge_changes(
         self, problem: Problem, statistics: Moments, model: FittedModel, pairs: Sequence[tuple[int, int]]

@@ -19,7 +19,7 @@ from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.search.em import BLOCK, best_graph
+from latentdo.solvers.search.em import BLOCK
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
@@ -73,7 +73,7 @@ def solve_in_parts(
     evidence = -np.inf
     for number in range(1, MAX_PASSES + 1):
         if number <= 2:  # all rows may show edges that the sample left open
-            adjacency = best_graph(problem, moments, adjacency)
+            adjacency = problem.learner.best_graph(problem, moments, adjacency, thorough=True)
         targets, _ = choose_all_targets(problem, moments, adjacency)
         moments, targets = _canonical(problem, moments, targets)
         # The moments that the parameters come from are kept: probabilities must belong to the model that is returned.

@@ -80,6 +80,10 @@ class RowStrategy:
                 run.journal.keep(best)
         assert best is not None
         state = regime_moves.improve(problem, best.state)
+        again = relearn(
+            problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
+        )
+        state = again if again.evidence > state.evidence else state
         if problem.n_labelled == 0:
             state = regime_moves.fit_into(problem, state, problem.max_regimes)
         run.journal.note("final", state)

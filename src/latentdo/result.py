@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from latentdo import graphs
 from latentdo.data import is_unknown, is_writable
 from latentdo.equivalence import essential_graph
-from latentdo.model.fitted import SUM_TOLERANCE, Array, FittedModel
+from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 from latentdo.transforms import Preprocessor
 
 Status = Literal["converged", "not converged", "interrupted"]

@@ -13,7 +13,7 @@ from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.report.messages import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
-from latentdo.solvers.auto_density import INVENTED
+from latentdo.solvers.settings import INVENTED
 
 __all__ = ["Edge", "Effect", "Regime", "cautions", "choice", "edges", "headline", "regimes", "sentences"]
 

@@ -19,6 +19,7 @@ from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import Part, solve_in_parts
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search
+from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -28,9 +29,6 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "solver": ("auto", "search", "gradient", "paper"),
 }
 """Values that the estimator accepts."""
-
-SEARCH_STARTS_A_NETWORK = 4
-"""One start of a network takes as long as many starts of the search: so many of ``n_init`` count as one."""
 
 
 @dataclass(frozen=True, eq=False)

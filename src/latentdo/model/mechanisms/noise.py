@@ -18,6 +18,9 @@ VARIANCE_FLOOR = 1e-12
 deep graphs of the paper's benchmark have noise down to 1e-11, and float64 moments round at about 1e-15. With 1e-14
 lines lost an edge of a small atomic table (a test has it); networks had 1e-14 before, and find the same with this."""
 
+SUM_TOLERANCE = 1e-6
+"""How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
+
 _LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
 
 
@@ -91,7 +94,7 @@ class Noise:
         if not (
             weights.size
             and (weights > 0.0).all()
-            and abs(weights.sum() - 1.0) < 1e-6
+            and abs(weights.sum() - 1.0) < SUM_TOLERANCE
             and np.isfinite(flat).all()
             and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
         ):

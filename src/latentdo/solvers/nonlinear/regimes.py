@@ -6,20 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.model.assignment import assign
+from latentdo.model.assignment import LIKELY, assign
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels
+from latentdo.solvers.settings import EMPTY, FAINT, MINORITY_ROUNDS, RAREST_MINORITY, UNDECIDED
 
 Array = NDArray[np.float64]
-
-ROUNDS = 12
-"""Rounds of EM for one variable's minority."""
 
 
 def predecessors(rough: RoughGraph, problem: Problem) -> list[list[int]]:
@@ -49,8 +47,8 @@ def find_minority(
     few = rows
     second = np.zeros(problem.n_rows)
     second[few] = start
-    weights = np.clip(1.0 - start, 1e-3, 1.0)
-    network, _ = fit_network(np.ascontiguousarray(x[few]), y[few], weights, rng, start_rows=few.size)
+    weights = np.clip(1.0 - start, FAINT, 1.0)
+    network, _ = fit_network(np.ascontiguousarray(x[few]), y[few], weights, rng, Effort(start_rows=few.size))
     mechanism = fit_mechanism(
         np.ascontiguousarray(x[few]), y[few], weights, network, n_components=n_components
     )
@@ -59,16 +57,16 @@ def find_minority(
         return second, fit_mechanism(
             x, y, np.ones(problem.n_rows), mechanism.parameters, n_components=n_components
         )
-    for _ in range(ROUNDS):
-        count = max(share.sum(), 1e-9)
+    for _ in range(MINORITY_ROUNDS):
+        count = max(share.sum(), EMPTY)
         mean = float(share @ values / count)
         other = Noise.gaussian(max(float(share @ (values - mean) ** 2 / count), VARIANCE_FLOOR))
-        odds = float(np.clip(share.mean(), 1e-4, 1.0 - 1e-4))
+        odds = float(np.clip(share.mean(), RAREST_MINORITY, 1.0 - RAREST_MINORITY))
         gain = other.log_density(y - mean) - mechanism.log_density(x, y)
         second = _posterior(problem, j, gain + np.log(odds / (1.0 - odds)), gain)
         share, values = second, y
         mechanism = fit_mechanism(
-            x, y, np.clip(1.0 - second, 1e-9, 1.0), mechanism.parameters,
+            x, y, np.clip(1.0 - second, EMPTY, 1.0), mechanism.parameters,
             n_components=n_components, noise=mechanism.noise,
         )  # fmt: skip
     return second, mechanism
@@ -92,23 +90,23 @@ def first_regimes(problem: Problem, minority: Array) -> tuple[Array, NDArray[np.
     A variable whose majority and minority were found the wrong way round (nothing tells which is which when it has no
     parents) is turned round first.
     """
-    turned = np.where(minority.mean(axis=0) > 0.5, 1.0 - minority, minority)
+    turned = np.where(minority.mean(axis=0) > LIKELY, 1.0 - minority, minority)
     labelled = np.zeros((problem.n_labelled, problem.n_variables), dtype=np.int8)
     for g in range(problem.n_labelled):
         rows = problem.labels == g
         if rows.any():
-            labelled[g] = turned[rows].mean(axis=0) > 0.5
+            labelled[g] = turned[rows].mean(axis=0) > LIKELY
     labelled[problem.known == TARGET] = 1
     labelled[problem.known == REFERENCE] = 0
     if problem.all_labelled:
         return np.eye(problem.n_labelled)[problem.labels], labelled
     free = patterns(problem, turned)
-    odds = np.log(np.maximum(turned, 1e-12)) - np.log(np.maximum(1.0 - turned, 1e-12))
+    odds = np.log(np.maximum(turned, UNDECIDED)) - np.log(np.maximum(1.0 - turned, UNDECIDED))
     responsibilities = assign(odds @ free.T, np.full(len(free), 1.0 / len(free))).responsibilities
     if problem.n_labelled == 0:
         return responsibilities, free.astype(np.int8)
     joined = with_labels(problem, responsibilities)
     # Clusters that no label claims stay free regimes; they keep the pattern of their rows.
     extra = joined[:, problem.n_labelled :]
-    found = (extra.T @ turned / np.maximum(extra.sum(axis=0)[:, None], 1e-9) > 0.5).astype(np.int8)
+    found = (extra.T @ turned / np.maximum(extra.sum(axis=0)[:, None], EMPTY) > LIKELY).astype(np.int8)
     return joined, np.vstack([labelled, found])

@@ -24,26 +24,29 @@ from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.local_scores import LOG_2PI, REFERENCE, TARGET
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.settings import (
+    FAINT,
+    FEATURES,
+    FEWEST_CANDIDATES,
+    FEWEST_MINORITY,
+    HANDED_STEPS,
+    LARGEST_LABEL,
+    LARGEST_ODDS,
+    MAX_PARENT_SETS,
+    MINORITY_CERTAINTY,
+    MINORITY_DOUBT,
+    MINORITY_TAIL,
+    MOVED,
+    PARAMETERS_AN_EDGE,
+    ROUGH_RIDGE,
+    ROUGH_ROWS,
+    ROUGH_STEPS,
+    ROUGH_TOLERANCE,
+    ROWS_PER_PARAMETER,
+    SMALL_SET,
+)
 
 Array = NDArray[np.float64]
-
-ROWS = 1500
-"""Rows on which parent sets are scored."""
-
-FEATURES = 48
-"""Random features of a parent set, besides its variables themselves."""
-
-MAX_PARENT_SETS = 6000
-"""Families scored in all: what fits decides how many candidate parents a variable has."""
-
-PARAMETERS_AN_EDGE = 6.0
-"""What a parent costs, in parameters: a few of the random features are there because of it."""
-
-SMALL_SET = 2
-"""Parent sets up to this size try every first guess of the minority; larger ones continue from their subsets."""
-
-MOVED = 0.05
-"""Minorities that differ less than this, in the mean over rows, are the same."""
 
 
 @njit
@@ -67,15 +70,15 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     for step in range(iterations):
         share = second.sum()
         rest = n - share
-        if rest < 2.0 * q:
+        if rest < ROWS_PER_PARAMETER * q:
             return -np.inf
-        alone = share < 8.0
+        alone = share < FEWEST_MINORITY
         if alone:
             second[:] = 0.0
             share, rest = 0.0, float(n)
         # Products over the smaller side alone: what it adds up to, or what is to be taken from the whole.
         few = second if share < rest else 1.0 - second
-        rows = np.flatnonzero(few > 1e-3)
+        rows = np.flatnonzero(few > FAINT)
         part, weight = phi[rows], few[rows]
         scaled = part * np.sqrt(weight).reshape(-1, 1)
         matrix = np.dot(scaled.T, scaled)
@@ -84,7 +87,7 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
             matrix = gram - matrix
             vector = moment - vector
         for a in range(q):
-            matrix[a, a] += 1e-7
+            matrix[a, a] += ROUGH_RIDGE
         beta = np.linalg.solve(matrix, vector)
         residual = y - np.dot(phi, beta)
         mean_b, variance_b, constant_b = 0.0, 1.0, -np.inf
@@ -112,7 +115,7 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
                 continue
             if groups[i] < 0:
                 loglik += max(a, b) + np.log1p(np.exp(-abs(a - b)))
-                second[i] = 1.0 / (1.0 + np.exp(min(a - b, 700.0)))
+                second[i] = 1.0 / (1.0 + np.exp(min(a - b, LARGEST_ODDS)))
                 continue
             g = groups[i]
             hit = sum_b[g] > sum_a[g] if pinned[g] < 0 else pinned[g] == 1
@@ -206,7 +209,7 @@ class _Lattice:
                 self.pinned[:, j].copy(),
                 second,
                 iterations,
-                2.0,
+                ROUGH_TOLERANCE,
                 VARIANCE_FLOOR,
             )
         )
@@ -220,13 +223,18 @@ class _Lattice:
         rank = np.argsort(np.argsort(self.z[:, j])) / max(len(self.z) - 1, 1)
         distance = np.abs(rank - 0.5)
         guesses = [
-            0.02 + 0.9 * mask.astype(np.float64)
-            for mask in (rank < 0.1, rank > 0.9, distance < 0.05, distance > 0.45)
+            MINORITY_DOUBT + MINORITY_CERTAINTY * mask.astype(np.float64)
+            for mask in (
+                rank < MINORITY_TAIL,
+                rank > 1.0 - MINORITY_TAIL,
+                distance < 0.5 * MINORITY_TAIL,
+                distance > 0.5 - 0.5 * MINORITY_TAIL,
+            )
         ]
         for g in range(self.problem.n_labelled):
             mask = self.labels == g
-            if self.pinned[g, j] != 0 and 8 <= mask.sum() < 0.9 * len(mask):
-                guesses.append(0.02 + 0.9 * mask)
+            if self.pinned[g, j] != 0 and FEWEST_MINORITY <= mask.sum() < LARGEST_LABEL * len(mask):
+                guesses.append(MINORITY_DOUBT + MINORITY_CERTAINTY * mask)
         if self.problem.max_regimes == 1:
             return [np.zeros(len(self.z))]
         return [*guesses, np.zeros(len(self.z))] if self.problem.n_labelled else guesses
@@ -238,11 +246,11 @@ class _Lattice:
             for j in parent_sets[parents]:
                 if len(parents) <= SMALL_SET:
                     for guess in self.guesses[j]:
-                        self.attempt(j, parents, phi, gram, guess, 10)
+                        self.attempt(j, parents, phi, gram, guess, ROUGH_STEPS)
                 if parents:
                     subsets = [tuple(i for i in parents if i != a) for a in parents]
                     best = max(subsets, key=lambda s: self.loglik[j, s])
-                    self.attempt(j, parents, phi, gram, self.minority[j, best], 5)
+                    self.attempt(j, parents, phi, gram, self.minority[j, best], HANDED_STEPS)
 
     def downwards(self, parent_sets: dict[tuple[int, ...], list[int]], candidates: NDArray[np.int64]) -> None:
         """Try the minority of the best superset in every parent set where it is another one."""
@@ -260,7 +268,7 @@ class _Lattice:
             if trials:
                 phi, gram = self.features(parents)
                 for j, start in trials:
-                    self.attempt(j, parents, phi, gram, start, 5)
+                    self.attempt(j, parents, phi, gram, start, HANDED_STEPS)
 
 
 def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -> RoughGraph:
@@ -269,7 +277,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
     Where the graph leaves the order open, variables of less ``lateness [d]`` come first.
     """
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(problem.n_rows)[:ROWS])
+    rows = np.sort(rng.permutation(problem.n_rows)[:ROUGH_ROWS])
     lattice = _Lattice(problem, rows, seed)
     candidates = _candidates(lattice)
     parent_sets = _parent_sets(candidates, problem)
@@ -299,7 +307,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
 
 def bend(problem: Problem, *, seed: int) -> float:
     """Nats a row that a curve gains over a straight line, minorities set aside, in the clearest pair of variables."""
-    rows = np.sort(np.random.default_rng(seed).permutation(problem.n_rows)[:ROWS])
+    rows = np.sort(np.random.default_rng(seed).permutation(problem.n_rows)[:ROUGH_ROWS])
     lattice = _Lattice(problem, rows, seed)
     largest = 0.0
     for i in range(problem.n_variables):
@@ -312,7 +320,7 @@ def bend(problem: Problem, *, seed: int) -> float:
             for view, products in ((line, line.T @ line), (phi, gram)):
                 lattice.loglik.pop((j, (i,)), None)
                 for guess in lattice.guesses[j]:
-                    lattice.attempt(j, (i,), view, products, guess, 10)
+                    lattice.attempt(j, (i,), view, products, guess, ROUGH_STEPS)
                 values.append(lattice.loglik[j, (i,)])
             largest = max(largest, (values[1] - values[0]) / rows.size)
     return largest
@@ -348,7 +356,7 @@ def _candidates(lattice: _Lattice) -> NDArray[np.int64]:
     """As many candidate parents as :data:`MAX_PARENT_SETS` allows: those that alone explain a variable best."""
     problem = lattice.problem
     d = problem.n_variables
-    limit = min(max(int(np.log2(MAX_PARENT_SETS / d)), 3), max(d - 1, 1))
+    limit = min(max(int(np.log2(MAX_PARENT_SETS / d)), FEWEST_CANDIDATES), max(d - 1, 1))
     required = problem.constraints.required
     limit = max(limit, int(required.sum(axis=0).max()))
     allowed = problem.constraints.allowed

@@ -14,12 +14,22 @@ from latentdo.solvers.search.parameters import (
     score_parent_sets,
     screen_parents,
 )
-from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
+from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-BLOCK = 65_536
-"""Rows handled at once: memory beyond the responsibilities does not grow with n."""
+from latentdo.solvers.settings import (
+    BLOCK,
+    EM_STEPS,
+    EM_TOLERANCE,
+    EXACT_LIMIT,
+    MAX_CANDIDATES,
+    RELEARN_ROUNDS,
+    RELEARN_STEPS,
+    SETTLE_STEPS,
+    TINY,
+    UNDECIDED,
+    WALK_LIMIT,
+)
 
 
 def assign_rows(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
@@ -55,7 +65,7 @@ def drop_small(
     kept = responsibilities[:, keep]
     total = kept.sum(axis=1, keepdims=True)
     share = counts[keep] / counts[keep].sum()
-    return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)), keep
+    return np.asarray(np.where(total > UNDECIDED, kept / np.maximum(total, TINY), share)), keep
 
 
 def refine(
@@ -63,8 +73,8 @@ def refine(
     responsibilities: NDArray[np.float64],
     adjacency: NDArray[np.int8],
     *,
-    iterations: int = 10,
-    tolerance: float = 0.1,
+    iterations: int = EM_STEPS,
+    tolerance: float = EM_TOLERANCE,
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
 ) -> State:
@@ -134,7 +144,7 @@ def best_graph(
         return adjacency
     if not thorough and np.array_equal(found, adjacency):
         return found
-    if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
+    if EXACT_LIMIT < problem.n_variables <= WALK_LIMIT:
         found = grow_shrink.improve(problem, moments, found, targets, target_prior)
     return found
 
@@ -144,8 +154,8 @@ def relearn(
     responsibilities: NDArray[np.float64],
     *,
     adjacency: NDArray[np.int8] | None = None,
-    rounds: int = 10,
-    tolerance: float = 0.1,
+    rounds: int = RELEARN_ROUNDS,
+    tolerance: float = EM_TOLERANCE,
     target_prior: float | None = None,
     thorough: bool = False,
 ) -> State:
@@ -155,10 +165,14 @@ def relearn(
         responsibilities, _ = drop_small(problem, responsibilities)
         found = search_graph(problem, responsibilities, adjacency, target_prior, thorough=thorough)
         if best is not None and adjacency is not None and np.array_equal(found, adjacency):
-            state = refine(problem, responsibilities, found, iterations=50, target_prior=target_prior)
+            state = refine(
+                problem, responsibilities, found, iterations=SETTLE_STEPS, target_prior=target_prior
+            )
             return state if state.evidence > best.evidence else best
         adjacency = found
-        state = refine(problem, responsibilities, adjacency, iterations=5, target_prior=target_prior)
+        state = refine(
+            problem, responsibilities, adjacency, iterations=RELEARN_STEPS, target_prior=target_prior
+        )
         if best is not None and state.evidence < best.evidence + tolerance:
             break
         best, responsibilities = state, state.responsibilities

@@ -14,6 +14,7 @@ import numpy as np
 
 from latentdo.compilation import njit
 from latentdo.solvers.search.local_scores import LOG_2PI, regression, weighted_gram
+from latentdo.solvers.settings import MINORITY_TOLERANCE, ROWS_PER_PARAMETER, SMALL_LINEAR_SET
 
 
 @njit
@@ -40,7 +41,7 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
         weighted_gram(rows, n_second, rows[:, last], leaving, gram_b)
         if n_first:
             weighted_gram(rows, n_first, rows[:, last], weights - leaving, gram_a)
-        if share < 2.0 * (n_second + 1) or rest < 2.0 * (n_first + 1):
+        if share < ROWS_PER_PARAMETER * (n_second + 1) or rest < ROWS_PER_PARAMETER * (n_first + 1):
             return -np.inf
         variance_b = max(regression(gram_b, n_second + 1, factor, contrast_b) / share, floor)
         constant_b = np.log(share / total) - 0.5 * (LOG_2PI + np.log(variance_b))
@@ -111,15 +112,19 @@ def minority_table(  # type: ignore[no-untyped-def]
             rows[i, size + 1] = z[i, variable]
         n_second = size + 1 if imperfect else 1
         view = rows[:, : size + 2]
-        for start in range(starts.shape[1] if size < 2 else 0):
+        for start in range(starts.shape[1] if size <= SMALL_LINEAR_SET else 0):
             second[:] = starts[:, start]
-            value = two_mechanisms(view, size + 1, n_second, base, weights, second, iterations, 0.1, floor)
+            value = two_mechanisms(
+                view, size + 1, n_second, base, weights, second, iterations, MINORITY_TOLERANCE, floor
+            )
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second
         if parent_set >= 0:
             second[:] = posterior[parent_set]
-            value = two_mechanisms(view, size + 1, n_second, base, weights, second, iterations, 0.1, floor)
+            value = two_mechanisms(
+                view, size + 1, n_second, base, weights, second, iterations, MINORITY_TOLERANCE, floor
+            )
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second

@@ -18,7 +18,8 @@ from latentdo.solvers.search.parameters import (
     screen_parents,
     target_probabilities,
 )
-from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
+from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.settings import EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
@@ -140,7 +141,7 @@ class MomentLearner:
         target_prior: float | None = None,
     ) -> Graph:
         """See :class:`Learner`."""
-        if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
+        if EXACT_LIMIT < problem.n_variables <= WALK_LIMIT:
             return grow_shrink.improve(problem, statistics, adjacency, targets, target_prior)
         return adjacency
 

@@ -27,21 +27,10 @@ from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.parameters import screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.settings import FAMILY_CANDIDATES, FAMILY_FAINT, FAMILY_ROUNDS, ROWS_PER_PARAMETER
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
-
-MAX_CANDIDATES = 6
-"""Candidate parents per variable: 2^6 parent sets, each of which costs a fit per regime."""
-
-FEWEST_PER_PARAMETER = 2.0
-"""Rows that a mechanism needs per parameter to be fitted at all."""
-
-ROUNDS = 3
-"""How often regimes may join or leave a reference mechanism, each time with a fit."""
-
-NEGLIGIBLE = 1e-4
-"""Rows of less weight are left out of a fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +71,7 @@ class WeightedRows:
     @cached_property
     def members(self) -> list[tuple[NDArray[np.int64], Array]]:
         """Rows of every regime, without those that hardly count, and how much they do."""
-        rows = [np.flatnonzero(column > NEGLIGIBLE) for column in self.responsibilities.T]
+        rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
         return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
 
 
@@ -144,7 +133,7 @@ class RowLearner:
         target_prior: float | None = None,
     ) -> ScoreTables:
         """See :class:`.learner.Learner`; lines screen the candidates, which sees interventions but not all curves."""
-        if problem.n_variables - 1 <= MAX_CANDIDATES:
+        if problem.n_variables - 1 <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
             if targets is None and statistics.model is not None:
@@ -152,7 +141,7 @@ class RowLearner:
                 if len(targets) != statistics.responsibilities.shape[1]:
                     targets = None
             moments = problem.moments(statistics.responsibilities)
-            candidates, core = screen_parents(problem, moments, adjacency, targets, MAX_CANDIDATES)
+            candidates, core = screen_parents(problem, moments, adjacency, targets, FAMILY_CANDIDATES)
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
@@ -197,7 +186,7 @@ class RowLearner:
         changes = []
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
-            rows = np.flatnonzero(both > NEGLIGIBLE)
+            rows = np.flatnonzero(both > FAMILY_FAINT)
             change = 0.0
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
                 change += (
@@ -262,7 +251,7 @@ class RowLearner:
         shares = self._first_shares(statistics, j, known)
         start = None if statistics.model is None else statistics.model.reference[j]
         tried: dict[bytes, Local] = {}
-        for _ in range(ROUNDS):
+        for _ in range(FAMILY_ROUNDS):
             if shares.tobytes() in tried:
                 break
             weights = resp @ shares
@@ -278,7 +267,7 @@ class RowLearner:
                 own[k], gains[k] = self._intervened(problem, x[rows], y[rows], mine, reference, density[rows])
             gains += target_prior
             leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
-            enough = weights.sum() >= FEWEST_PER_PARAMETER * reference.n_parameters
+            enough = weights.sum() >= ROWS_PER_PARAMETER * reference.n_parameters
             score = shared - cost if enough else -np.inf
             # As they share now: those that do not have their own mechanism.
             score += sum(float(resp[:, k] @ density) + gains[k] for k in own if not shares[k])
@@ -305,7 +294,7 @@ class RowLearner:
 
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
-        rows = weights > NEGLIGIBLE
+        rows = weights > FAMILY_FAINT
         if not rows.all():
             x, y, weights = x[rows], y[rows], weights[rows]
         found: Mechanism = self.family.fit(x, y, weights, start)

@@ -8,6 +8,7 @@ from scipy.stats import ks_2samp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from latentdo.choices import DENSITY
 from latentdo.data import Dataset
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
@@ -52,7 +53,8 @@ def search_structure(dataset: Dataset, configuration: GradientConfiguration) -> 
     """
     if configuration.density == "linear":
         return search(dataset, as_search(configuration))
-    return search_nonlinear(dataset, as_search(configuration), configuration.density)
+    density = DENSITY.resolve(configuration.density, "search").name
+    return search_nonlinear(dataset, as_search(configuration), density)
 
 
 def cluster_rows(

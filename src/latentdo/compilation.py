@@ -15,8 +15,28 @@ _UNUSABLE = (OSError, EOFError, pickle.UnpicklingError)
 """What a full disk raises, a folder that has gone, or a file that was cut short when the machine lost power."""
 
 
+def _numbers(function: Callable[..., Any], callers: tuple[Callable[..., Any], ...] = ()) -> tuple[Any, ...]:
+    """Numbers that a function, and the compiled ones it calls, find in their modules, each after its name."""
+    found: list[Any] = []
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        called = getattr(value, "py_func", None)
+        if called is not None and called not in callers:
+            found += _numbers(called, (*callers, function))
+        elif isinstance(value, int | float | tuple):
+            found += (name, value)
+    return tuple(found)
+
+
 class _Cache(FunctionCache):
-    """Numba's cache, which lets a function be compiled anew if a file of its own cannot be read or written."""
+    """Numba's cache, which lets a function be compiled anew if a file of its own cannot be read or written.
+
+    Numba itself notices that the file of a function has changed, but not that a number has which the file imports, such
+    as one of the settings. So these numbers are part of what is looked up.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), _numbers(self._py_func))  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -16,7 +16,8 @@ from latentdo import graphs
 from latentdo.data import is_unknown, is_writable
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
-from latentdo.model.fitted import SUM_TOLERANCE, Array, FittedModel
+from latentdo.model.fitted import Array, FittedModel
+from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 
 Status = Literal["converged", "not converged", "interrupted"]
 

@@ -13,7 +13,7 @@ from latentdo.model.variational.assignments import (
     responsibilities,
 )
 from latentdo.model.variational.graph import GraphSample
-from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variational.mixture import Architecture, Draws, LatentMixture, Priors
 from latentdo.model.variational.moments import Moments
 
 
@@ -133,10 +133,7 @@ def test_sampled_expectations_agree_with_exact_ones():
     labels = torch.randint(0, 3, (8,))
     exact = model.exact_evidence(x, labels, Priors(), 8)
     draws = torch.stack(
-        [
-            model.sampled_evidence(x, labels, Priors(), 8, n_graphs=8, temperature=0.02).total
-            for _ in range(3000)
-        ]
+        [model.sampled_evidence(x, labels, Priors(), 8, draws=Draws(8, 0.02)).total for _ in range(3000)]
     ).detach()
     assert abs(draws.mean() - exact.total) < 4 * draws.std() / math.sqrt(len(draws)) + 0.02 * abs(exact.total)
 

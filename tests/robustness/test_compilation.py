@@ -8,9 +8,20 @@ import pytest
 
 from latentdo import compilation
 
+SETTING = 1
+scaled = None
+
 
 def three_times(x):
     return 3 * x
+
+
+def times_setting(x):
+    return SETTING * x
+
+
+def one_more(x):
+    return scaled(x) + 1
 
 
 def refuse(*_, **__):
@@ -23,6 +34,14 @@ def test_what_was_compiled_is_kept(tmp_path, monkeypatch):
         compiled = compilation.njit(three_times)
         assert compiled(2) == 6
         assert sum(compiled.stats.cache_hits.values()) == found_on_disk
+
+
+def test_a_changed_setting_is_noticed_wherever_it_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    for setting in (5, 7, 5):
+        monkeypatch.setitem(globals(), "SETTING", setting)
+        monkeypatch.setitem(globals(), "scaled", compilation.njit(times_setting))
+        assert compilation.njit(one_more)(2) == 2 * setting + 1
 
 
 def test_without_a_folder_to_write_to_functions_are_compiled_all_the_same(monkeypatch):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latentdo.bootstrap.resample import Resample
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.graphs import is_dag
-from latentdo.model.fitted import SUM_TOLERANCE
+from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 from latentdo.persistence import ResultFileError, load_arrays, load_result, pack_result, save_arrays
 from latentdo.result import FitResult
 

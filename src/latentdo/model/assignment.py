@@ -16,6 +16,9 @@ from latentdo.compilation import njit
 
 Array = NDArray[np.float64]
 
+LIKELY = 0.5
+"""What is more probable than this is more probable than not: edges, targets and memberships count as there."""
+
 IMPOSSIBLE = -1e6
 """Log-density of a row that underflows everywhere: finite, so that fits stay comparable."""
 

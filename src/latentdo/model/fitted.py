@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from latentdo.graphs import is_dag, topological_order
 from latentdo.model.assignment import Assignment, assign
 from latentdo.model.mechanisms.base import Mechanism, Parents
+from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 from latentdo.model.mechanisms.registry import mechanism_class
 
 Array = NDArray[np.float64]
-
-SUM_TOLERANCE: Final = 1e-6
-"""How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,9 @@ import numpy as np
 
 from latentdo.compilation import njit
 
+COLLINEAR = 1e-13
+"""Share of a regressor's square below which what others do not explain of it is rounding."""
+
 
 @njit
 def weighted_gram(rows, size, values, weights, gram):  # type: ignore[no-untyped-def]
@@ -35,7 +38,7 @@ def cholesky_residual(gram, size, factor):  # type: ignore[no-untyped-def]
                 factor[a, b] = total / factor[b, b] if factor[b, b] < np.inf else 0.0
             elif a == size - 1:
                 return max(total, 0.0)
-            elif total > 1e-13 * gram[a, a] and total > 0.0:
+            elif total > COLLINEAR * gram[a, a] and total > 0.0:
                 factor[a, a] = np.sqrt(total)
             else:
                 factor[a, a] = np.inf

@@ -13,7 +13,7 @@ from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.report.messages import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
-from latentdo.solvers.auto_density import INVENTED
+from latentdo.solvers.settings import INVENTED
 
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"

@@ -18,31 +18,13 @@ from latentdo.data import Dataset
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.result import FitResult
-from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.rough_scores import bend
 from latentdo.solvers.nonlinear.solve import solve as search_networks
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.search.solve import solve as search_linear
-
-SCREEN_ROWS = 1500
-"""Rows on which a variable is screened."""
-
-FEWEST_ROWS = 500
-"""Rows, of the table and of a variable, below which curves are not looked for."""
-
-BENT = 0.7
-"""Nats a row that a curve of one variable gains over a straight line where the linear fit cannot be trusted. On linear
-tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more."""
-
-CROWDED = 1.5
-"""Targets a regime above which the linear fit is doubted."""
-
-INVENTED = 0.05
-"""Nats a row by which networks may be behind for every target that they need less than straight lines."""
-
-WIDEST = 40
-"""Variables above which networks are not searched unasked: it would take many minutes."""
+from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS, WIDEST
 
 NOT_FITTED = (
     f"Some mechanisms look curved, and were fitted as straight lines: with more than {WIDEST} variables networks are "
@@ -105,7 +87,7 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, linear: FitR
     regimes have suspiciously many targets, as pieces of curves have; or a network of its parents explains a variable
     better than its linear mechanism, in the rows that are likeliest in a regime that does not target it.
     """
-    if dataset.n_rows < FEWEST_ROWS:
+    if dataset.n_rows < CURVE_ROWS:
         return False
     if bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT:
         return True
@@ -117,7 +99,7 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, linear: FitR
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])
         rows = np.flatnonzero(topology.targets[regimes, j] == 0)
-        if parents.size and rows.size >= FEWEST_ROWS:
+        if parents.size and rows.size >= CURVE_ROWS:
             rows = rng.permutation(rows)[:SCREEN_ROWS]
             x = np.ascontiguousarray(dataset.z[np.ix_(rows, parents)])
             if _gain(x, dataset.z[rows, j], rng) > 0.0:
@@ -130,7 +112,7 @@ def _gain(x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Generat
     n = len(y)
     design = np.column_stack([np.ones(n), x])
     straight = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
-    network, _ = fit_network(x, y, np.ones(n), rng, starts=2)
+    network, _ = fit_network(x, y, np.ones(n), rng, Effort(starts=SCREEN_STARTS))
     curved = y - evaluate(x, network)
     before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (straight, curved))
     return float(0.5 * n * np.log(before / after) - 0.5 * (network.size - design.shape[1]) * np.log(n))

@@ -22,11 +22,9 @@ from latentdo.solvers.search.out_of_core import Part, solve_in_parts
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as solve_by_search
+from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
-
-SEARCH_STARTS_A_NETWORK = 4
-"""One start of a network takes as long as many starts of the search: so many of ``n_init`` count as one."""
 
 
 @dataclass(frozen=True, eq=False)

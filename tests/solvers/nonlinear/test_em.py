@@ -10,8 +10,8 @@ from latentdo.metrics import adjusted_rand_index
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism, Noise
 from latentdo.solvers.nonlinear.em import fit_model, fit_own, refine
-from latentdo.solvers.nonlinear.levenberg import UNITS
 from latentdo.solvers.search.em import weigh
+from latentdo.solvers.settings import UNITS
 
 
 def _truth(problem, planted, one_hot, n_components=1, **options):

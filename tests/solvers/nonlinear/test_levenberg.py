@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from latentdo.model.mechanisms.network import evaluate
-from latentdo.solvers.nonlinear.levenberg import UNITS, _linearise, descend, fit_network, random_start
+from latentdo.solvers.nonlinear.levenberg import Effort, _linearise, descend, fit_network, random_start
+from latentdo.solvers.settings import UNITS
 
 
 def _network(rng, n_inputs, units):
@@ -117,7 +118,7 @@ def test_a_good_start_is_never_lost():
     truth = _network(rng, 3, UNITS)
     noise = 0.01 * rng.standard_normal(800)
     y = evaluate(x, truth) + noise
-    _, loss = fit_network(x, y, np.ones(800), rng, starts=0, start=truth)
+    _, loss = fit_network(x, y, np.ones(800), rng, Effort(starts=0), start=truth)
     assert loss <= noise @ noise
 
 

@@ -12,9 +12,10 @@ from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.separated_peaks import divide
-from latentdo.solvers.nonlinear.stages import MISFIT, SEARCH_NOISE, NetworkRun, NetworkStanding
+from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
+from latentdo.solvers.settings import MISFIT, SEARCH_NOISE
 
 
 @pytest.fixture

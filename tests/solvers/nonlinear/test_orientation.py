@@ -7,9 +7,10 @@ import pytest
 
 from latentdo.graphs import is_dag
 from latentdo.solvers.nonlinear.em import refine
-from latentdo.solvers.nonlinear.orientation import MAX_EDGES, doubtful_edges, reverse
+from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.rough_scores import rough_graph
 from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.settings import MAX_EDGES
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from latentdo.model.mechanisms import NetworkMechanism, Noise
-from latentdo.solvers.nonlinear.levenberg import UNITS, fit_network
+from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
+from latentdo.solvers.settings import UNITS
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def _reconsider(problem, parents, n_components=1):
     parents = list(parents)
     weights, rng = np.ones(problem.n_rows), np.random.default_rng(0)
     x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, 3]
-    network, _ = fit_network(x, y, weights, rng, starts=1)
+    network, _ = fit_network(x, y, weights, rng, Effort(starts=1))
     mechanism = fit_mechanism(x, y, weights, network, n_components=n_components)
     family = ParentSet(tuple(parents), mechanism, dict.fromkeys(parents, 1.0))
     return family, reconsider(problem, 3, family, weights, n_components=n_components, rng=rng)

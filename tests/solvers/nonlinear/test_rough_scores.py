@@ -7,9 +7,10 @@ import pytest
 
 from latentdo.graphs import is_dag
 from latentdo.solvers.nonlinear import rough_scores
-from latentdo.solvers.nonlinear.rough_scores import FEWEST_ROWS, random_features, rough_graph
+from latentdo.solvers.nonlinear.rough_scores import random_features, rough_graph
 from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
+from latentdo.solvers.settings import FEWEST_MINORITY
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def _run(phi, y, start, iterations, *, groups=None, pinned=(), tolerance=-np.inf
     second, rows = start.copy(), np.column_stack([phi, y])
     known = knowing(products=rows.T @ rows, labels=groups, codes=np.array(pinned, dtype=np.int8))
     value = two_mechanisms(
-        rows, phi.shape[1], 1, known, np.ones(len(y)), second, iterations, tolerance, FEWEST_ROWS
+        rows, phi.shape[1], 1, known, np.ones(len(y)), second, iterations, tolerance, FEWEST_MINORITY
     )
     return value, second
 

@@ -156,8 +156,8 @@ def test_the_same_seed_gives_the_same_fit(data, latent):
 def test_the_order_of_the_history(latent):
     steps = [entry["step"] for entry in latent.result_.history]
     every = ["regimes", "moves", "regimes, look 2", "moves, look 2", "regimes, look 3", "moves, look 3"]
-    assert len(every) == 2 * (1 + stages.PASSES)
-    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + stages.PASSES))
+    assert len(every) == 2 * (1 + stages.LOOKS)
+    assert steps[:-2] in (every[: 2 * looks] for looks in range(1, 2 + stages.LOOKS))
     assert steps[-2:] == ["parents", "final"]
     evidence = [entry["evidence"] for entry in latent.result_.history]
     assert evidence[1] >= evidence[0]
@@ -227,7 +227,7 @@ def test_an_interrupt_before_the_first_state_is_passed_on(data, monkeypatch):
 
 
 def test_structure_found_on_some_rows_holds_for_all(data, monkeypatch):
-    monkeypatch.setattr(module, "SEARCH_ROWS", 700)
+    monkeypatch.setattr(module, "NETWORK_SEARCH_ROWS", 700)
     est = _fit(data)
     _check(est, data)
     assert est.result_.history[-1]["step"] == "all rows"

@@ -15,6 +15,7 @@ from latentdo.solvers.search.local_scores import (
     FREE,
     REFERENCE,
     TARGET,
+    RegimeData,
     gaussian_loglik,
     parent_set_score,
     score_table,
@@ -103,18 +104,8 @@ def _family(z, responsibilities, variable, parents, *, imperfect=False, fixed=No
     n_regimes = responsibilities.shape[1]
     fixed = np.full(n_regimes, FREE, dtype=np.int8) if fixed is None else fixed
     shares = np.ones(n_regimes, dtype=bool)
-    score = parent_set_score(
-        moments.matrices,
-        moments.counts,
-        variable,
-        np.array(parents, dtype=np.int64),
-        fixed,
-        np.full(n_regimes, -prior),
-        imperfect,
-        VARIANCE_FLOOR,
-        True,
-        shares,
-    )
+    data = RegimeData(moments.matrices, moments.counts, fixed, np.full(n_regimes, -prior), imperfect)
+    score = parent_set_score(data, variable, np.array(parents, dtype=np.int64), True, shares)
     return score, shares
 
 
@@ -324,15 +315,11 @@ def test_family_table_lists_what_family_score_says(imperfect):
     moments = Moments.of(np.column_stack([np.ones(len(z)), z]), responsibilities)
     edge_prior = rng.normal(size=(4, 4))
     candidates = np.array([0, 1, 3])
+    free, cost = np.full(4, FREE, dtype=np.int8), np.full(4, -TARGET_PRIOR)
     table = score_table(
-        moments.matrices,
-        moments.counts,
+        RegimeData(moments.matrices, moments.counts, free, cost, imperfect),
         2,
         candidates,
-        np.full(4, FREE, dtype=np.int8),
-        np.full(4, -TARGET_PRIOR),
-        imperfect,
-        VARIANCE_FLOOR,
         0b010,
         2,
         edge_prior,

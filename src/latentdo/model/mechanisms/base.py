@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from latentdo.model.mechanisms.noise import Noise
 
@@ -44,6 +45,13 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """One value per row of ``x``, ``[n]``."""
+
+    def parts(self, x: Array, y: Array) -> list[Array]:  # noqa: ARG002
+        """Shares ``[n]`` of the rows in the parts that the density is a mixture of; none, unless it is one.
+
+        An intervention that has no regime yet may hide in one of them.
+        """
+        return []
 
     @property
     def linear_form(self) -> LinearForm | None:
@@ -110,6 +118,12 @@ class AdditiveNoise(Mechanism):
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`."""
         return self.noise.log_density(y - self.mean(x))
+
+    def parts(self, x: Array, y: Array) -> list[Array]:
+        """See :class:`Mechanism`: the Gaussians of the noise."""
+        if self.noise.weights.size == 1:
+            return []
+        return list(softmax(self.noise.log_joint(y - self.mean(x)), axis=1).T)
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""

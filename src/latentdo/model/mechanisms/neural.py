@@ -186,7 +186,7 @@ class NeuralMechanism(Mechanism):
             raise ValueError(f"architecture is {shape.tolist()}, which no fit has")
         code, perfect, size, width, blocks, layers, units, d = (int(v) for v in shape)
         embeddings = np.array(arrays["embeddings"])
-        if embeddings.dtype != np.float32 or embeddings.ndim != 2 or embeddings.shape[1] != size:
+        if embeddings.dtype != np.float32 or embeddings.shape[1:] != (size,):
             raise ValueError(f"embeddings have the shape {embeddings.shape}")
         architecture = Architecture(
             density=_DENSITIES[code],

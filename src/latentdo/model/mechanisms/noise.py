@@ -19,6 +19,9 @@ VARIANCE_FLOOR = 1e-12
 deep graphs of the paper's benchmark have noise down to 1e-11, and float64 moments round at about 1e-15. With 1e-14
 lines lost an edge of a small atomic table (a test has it); networks had 1e-14 before, and find the same with this."""
 
+SUM_TOLERANCE = 1e-6
+"""How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
+
 
 @njit
 def _log_density(residual, weights, means, variances):  # type: ignore[no-untyped-def]
@@ -112,7 +115,7 @@ class Noise:
         weights, means, variances = flat.reshape(3, -1)
         if not (
             (weights > 0.0).all()
-            and abs(weights.sum() - 1.0) < 1e-6
+            and abs(weights.sum() - 1.0) < SUM_TOLERANCE
             and np.isfinite(flat).all()
             and ((variances > 1.0 / _LARGEST) & (variances < _LARGEST)).all()
         ):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from latentdo.model.assignment import LIKELY
+
 
 @dataclass(frozen=True, eq=False)
 class GraphSample:
@@ -56,7 +58,7 @@ class _StraightThrough(torch.autograd.Function):
 
     @staticmethod
     def forward(_: Any, soft: Tensor) -> Tensor:
-        return (soft > 0.5).to(soft.dtype)
+        return (soft > LIKELY).to(soft.dtype)
 
     @staticmethod
     def backward(_: Any, gradient: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from latentdo.model.assignment import LIKELY
 from latentdo.model.variational.assignments import UNKNOWN, AmortisedAssignments, exact_row_bounds
 from latentdo.model.variational.densities import (
     FAMILIES,
@@ -120,6 +121,42 @@ class Priors:
     parameter_cost: float = 0.0
 
 
+@dataclass(frozen=True)
+class StartingValues:
+    """Where the parameters of a model start.
+
+    Parameters
+    ----------
+    edge_logit, edge_jitter : float
+        Logits of edges: their mean, and the standard deviation of random starts around it.
+    target_logit : float
+        Logits of targets.
+    embedding_scale : float
+        Standard deviation of the embeddings' posterior.
+    """
+
+    edge_logit: float = 0.0
+    edge_jitter: float = 0.0
+    target_logit: float = 0.0
+    embedding_scale: float = 0.1
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How graphs (and whatever else is relaxed) are drawn in one step.
+
+    Parameters
+    ----------
+    n_graphs : int
+        Graphs, shared out among the rows.
+    temperature : float
+        Of the relaxations.
+    """
+
+    n_graphs: int = 32
+    temperature: float = 1.0
+
+
 class LatentMixture(nn.Module):
     """Graph, targets, embeddings, sticks, densities and (if amortised) assignments.
 
@@ -133,10 +170,8 @@ class LatentMixture(nn.Module):
         Known targets, NaN where unknown.
     allowed, required : Tensor [d, d] of bool, optional
         Constraints on edges.
-    edge_logit, target_logit, embedding_scale : float
-        Starting values.
-    edge_jitter : float
-        Standard deviation of random starts around ``edge_logit``.
+    start : StartingValues
+        Where its parameters start.
     """
 
     def __init__(
@@ -147,25 +182,22 @@ class LatentMixture(nn.Module):
         known_targets: Tensor | None = None,
         allowed: Tensor | None = None,
         required: Tensor | None = None,
-        edge_logit: float = 0.0,
-        edge_jitter: float = 0.0,
-        target_logit: float = 0.0,
-        embedding_scale: float = 0.1,
+        start: StartingValues = StartingValues(),  # noqa: B008  (frozen)
     ) -> None:
         super().__init__()
         shape = architecture
         self.architecture = shape
         self.graph = GraphPosterior(
-            shape.n_variables, allowed=allowed, required=required, initial_logit=edge_logit
+            shape.n_variables, allowed=allowed, required=required, initial_logit=start.edge_logit
         )
-        if edge_jitter:
+        if start.edge_jitter:
             with torch.no_grad():
-                self.graph.logits.add_(edge_jitter * torch.randn_like(self.graph.logits))
+                self.graph.logits.add_(start.edge_jitter * torch.randn_like(self.graph.logits))
         self.targets = TargetPosterior(
-            shape.n_regimes, shape.n_variables, known=known_targets, initial_logit=target_logit
+            shape.n_regimes, shape.n_variables, known=known_targets, initial_logit=start.target_logit
         )
         self.embeddings = EmbeddingPosterior(
-            shape.n_regimes, shape.embedding_size, initial_scale=embedding_scale
+            shape.n_regimes, shape.embedding_size, initial_scale=start.embedding_scale
         )
         self.sticks = StickPosterior(shape.n_regimes, concentration)
         self.density = shape.build_density()
@@ -210,11 +242,11 @@ class LatentMixture(nn.Module):
         density = density.index_put((rows, regimes), own, accumulate=True)
         return density.masked_fill(~candidates, -math.inf)
 
-    def sample_graph(self, n_graphs: int, temperature: float, *, exact: bool) -> GraphSample:
+    def sample_graph(self, draws: Draws, *, exact: bool) -> GraphSample:
         """Edge probabilities where the family knows the exact expectation, else hard draws."""
         if exact and self.architecture.density == "linear":
             return self.graph.expected()
-        return self.graph.sample(n_graphs, temperature)
+        return self.graph.sample(draws.n_graphs, draws.temperature)
 
     def log_joint(
         self, x: Tensor, candidates: Tensor | None = None, graph: GraphSample | None = None
@@ -223,7 +255,7 @@ class LatentMixture(nn.Module):
         if graph is None:
             probabilities = self.graph.probabilities()
             exact = self.architecture.density == "linear"
-            values = probabilities if exact else (probabilities > 0.5).to(probabilities.dtype)
+            values = probabilities if exact else (probabilities > LIKELY).to(probabilities.dtype)
             graph = GraphSample(values[None], expected=exact)
         targets = self.targets.probabilities()
         density = self.regime_log_density(x, graph, self.embeddings.mean, targets, candidates)
@@ -261,8 +293,7 @@ class LatentMixture(nn.Module):
         *,
         candidates: Tensor | None = None,
         graph: GraphSample | None = None,
-        n_graphs: int = 32,
-        temperature: float = 1.0,
+        draws: Draws = Draws(),  # noqa: B008  (frozen)
         u: Tensor | None = None,
     ) -> Evidence:
         """Bound with exact expectations over targets and regimes, and over the graph where possible.
@@ -279,12 +310,12 @@ class LatentMixture(nn.Module):
             See :meth:`regime_log_density`.
         graph : GraphSample, optional
             Fixed graph instead of draws.
-        n_graphs, temperature
-            Of the draws.
+        draws : Draws
+            How graphs are drawn.
         u : Tensor [n_regimes, h], optional
             Fixed embeddings instead of a draw.
         """
-        graph = self.sample_graph(n_graphs, temperature, exact=True) if graph is None else graph
+        graph = self.sample_graph(draws, exact=True) if graph is None else graph
         u = self.embeddings.sample() if u is None else u
         density = self.regime_log_density(x, graph, u, self.targets.probabilities(), candidates)
         joint = density + self.sticks.expected_log_weights()
@@ -323,8 +354,7 @@ class LatentMixture(nn.Module):
         *,
         candidates: Tensor | None = None,
         graph: GraphSample | None = None,
-        n_graphs: int = 32,
-        temperature: float = 1.0,
+        draws: Draws = Draws(),  # noqa: B008  (frozen)
         kappa: float = 0.5,
     ) -> Evidence:
         """The paper's estimator: relaxed draws of graph, targets and regimes (sections 3.8, 3.9).
@@ -335,9 +365,9 @@ class LatentMixture(nn.Module):
         """
         assert self.assignments is not None, "the sampled bound needs an amortised architecture"
         scale = n_rows / len(x)
-        graph = self.sample_graph(n_graphs, temperature, exact=False) if graph is None else graph
+        graph = self.sample_graph(draws, exact=False) if graph is None else graph
         u = self.embeddings.sample()
-        density = self.regime_log_density(x, graph, u, self.targets.sample(temperature), candidates)
+        density = self.regime_log_density(x, graph, u, self.targets.sample(draws.temperature), candidates)
         log_weights = self.sticks.expected_log_weights()
         known = labels != UNKNOWN
         index = labels.clamp_min(0)
@@ -348,7 +378,7 @@ class LatentMixture(nn.Module):
         if candidates is not None:
             log_q = functional.log_softmax(log_q.masked_fill(~candidates, -math.inf), dim=1)
         one_hot = functional.one_hot(index, len(u)).to(x.dtype)
-        z = torch.where(known[:, None], one_hot, self.assignments.relax(log_q, temperature))
+        z = torch.where(known[:, None], one_hot, self.assignments.relax(log_q, draws.temperature))
         likelihood = (z * density.masked_fill(z == 0, 0.0)).sum()
         q = log_q.exp()
         free = (q * (log_q.masked_fill(q == 0, 0.0) - log_weights)).sum(1)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from latentdo.solvers.settings import LOG_DETERMINANT_MARGIN, SPECTRAL_GUARD, SPECTRAL_SQUARINGS
+
 Acyclicity = Callable[[Tensor], Tensor]
 """From a non-negative matrix ``[d, d]`` to a non-negative number."""
 
@@ -26,13 +28,13 @@ def log_determinant(weights: Tensor) -> Tensor:
     carries no gradient.
     """
     d = weights.shape[0]
-    s = torch.clamp(weights.detach().sum(0).max() * 1.01, min=1.0)
+    s = torch.clamp(weights.detach().sum(0).max() * LOG_DETERMINANT_MARGIN, min=1.0)
     matrix = s * torch.eye(d, dtype=weights.dtype, device=weights.device) - weights
     log_det: Tensor = torch.linalg.slogdet(matrix)[1]
     return d * torch.log(s) - log_det
 
 
-def spectral_radius(weights: Tensor, n_squarings: int = 10) -> Tensor:
+def spectral_radius(weights: Tensor, n_squarings: int = SPECTRAL_SQUARINGS) -> Tensor:
     r"""Spectral radius of ``W`` (NO-BEARS, SDCD), from left and right vectors of a high power of it.
 
     The gradient is that of :math:`v^\top W u / v^\top u` with the vectors held fixed, exact at convergence.
@@ -48,7 +50,7 @@ def spectral_radius(weights: Tensor, n_squarings: int = 10) -> Tensor:
                 return 0.0 * weights.sum()
             power = power / size
         right, left = power.sum(1), power.sum(0)
-    return (left @ weights @ right) / (left @ right).clamp_min(1e-30)
+    return (left @ weights @ right) / (left @ right).clamp_min(SPECTRAL_GUARD)
 
 
 MEASURES: dict[str, Acyclicity] = {

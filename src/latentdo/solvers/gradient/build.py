@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from latentdo.model.fitted import Array
 from latentdo.model.variational.assignments import UNKNOWN
-from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors
+from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors, StartingValues
 from latentdo.model.variational.supervision import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.loop import TrainingRows
 from latentdo.solvers.gradient.proposal import Proposal
 from latentdo.solvers.gradient.starts import cluster_rows
+from latentdo.solvers.settings import PROPOSED_TARGETS
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,7 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
         known_targets=torch.as_tensor(supervision.targets, dtype=torch.float32),
         allowed=None if c.constraints is None else torch.as_tensor(c.constraints.allowed),
         required=None if c.constraints is None else torch.as_tensor(c.constraints.required),
-        edge_logit=c.edge_logit,
-        edge_jitter=c.edge_jitter,
-        target_logit=c.target_logit,
-        embedding_scale=c.embedding_scale,
+        start=StartingValues(c.edge_logit, c.edge_jitter, c.target_logit, c.embedding_scale),
     )
 
 
@@ -134,7 +132,7 @@ def start_from(mixture: LatentMixture, proposal: Proposal, strength: float) -> N
     targets[:rows] = proposal.targets[:rows]
     for logits, values, size in (
         (mixture.graph.logits, proposal.adjacency, strength),
-        (mixture.targets.logits, targets, strength + 1.0),
+        (mixture.targets.logits, targets, strength + PROPOSED_TARGETS),
     ):
         signs = torch.as_tensor(2.0 * values - 1.0, dtype=logits.dtype, device=logits.device)
         logits.add_(size * signs - logits.mean())

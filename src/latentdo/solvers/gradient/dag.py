@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from latentdo.model.assignment import LIKELY
+
 
 def nearest_dag(probabilities: Tensor, required: Tensor | None = None) -> Tensor:
     r"""The likely edges, less the least probable ones that close a cycle, ``[d, d]`` of 0/1.
@@ -21,7 +23,7 @@ def nearest_dag(probabilities: Tensor, required: Tensor | None = None) -> Tensor
     reach = torch.eye(d, dtype=torch.bool)  # reach[a, b]: there is a path from a to b
     for flat in torch.argsort(p.flatten(), descending=True, stable=True).tolist():
         i, j = divmod(flat, d)
-        if p[i, j] <= 0.5:
+        if p[i, j] <= LIKELY:
             break
         if reach[j, i]:
             continue

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 from scipy.special import expit
 
+from latentdo.model.assignment import LIKELY
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms.neural import NeuralMechanism
 from latentdo.solvers.search.problem import Problem
@@ -31,7 +32,7 @@ def edge_probabilities(problem: Problem, model: FittedModel) -> Array:
     )
     one = replace(empty, parents=np.zeros(1, dtype=np.int64)).n_parameters - empty.n_parameters
     prior = problem.penalties.edge_prior
-    out = np.minimum(expit(prior - 0.5 * one * np.log(problem.n_rows)), 0.5)
+    out = np.minimum(expit(prior - 0.5 * one * np.log(problem.n_rows)), LIKELY)
     out[adjacency.T == 1] = 0.0
     np.fill_diagonal(out, 0.0)
     for i, j in np.argwhere(adjacency):

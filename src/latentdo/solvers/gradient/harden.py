@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from latentdo.model.assignment import assign
+from latentdo.model.assignment import LIKELY, assign
 from latentdo.model.fitted import Array, FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.variational.mixture import LatentMixture
 from latentdo.model.variational.supervision import Supervision
+from latentdo.solvers.settings import WEIGHT_STEPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Finished:
 @torch.no_grad()
 def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) -> FittedModel:
     """The model at its posterior means, with this DAG and targets above one half."""
-    targets = (mixture.targets.probabilities() > 0.5).cpu().numpy().astype(np.int8)
+    targets = (mixture.targets.probabilities() > LIKELY).cpu().numpy().astype(np.int8)
     topology = Topology(adjacency.astype(np.int8), targets, weights)
     if mixture.architecture.density == "linear":
         return _linear_model(mixture, topology)
@@ -80,7 +81,9 @@ def _linear_model(mixture: LatentMixture, topology: Topology) -> FittedModel:
     return FittedModel(topology, reference, own_mechanisms(topology.targets, own))
 
 
-def fit_weights(model: FittedModel, z: Array, labels: NDArray[np.int64], n_steps: int = 20) -> FittedModel:
+def fit_weights(
+    model: FittedModel, z: Array, labels: NDArray[np.int64], n_steps: int = WEIGHT_STEPS
+) -> FittedModel:
     """Expectation-maximisation of the regimes' weights alone, the mechanisms held fixed."""
     density = model.log_density(z)
     weights = model.topology.weights

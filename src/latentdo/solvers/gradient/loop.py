@@ -16,7 +16,7 @@ from torch import Tensor
 from latentdo.model.variational.assignments import UNKNOWN
 from latentdo.model.variational.evidence import Evidence
 from latentdo.model.variational.graph import GraphSample
-from latentdo.model.variational.mixture import LatentMixture, Priors
+from latentdo.model.variational.mixture import Draws, LatentMixture, Priors
 from latentdo.model.variational.moments import Moments
 from latentdo.ranks import Ranks
 from latentdo.solvers.gradient.acyclicity import MEASURES
@@ -24,11 +24,18 @@ from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.pairs import current_moments, likely_pairs
 from latentdo.solvers.gradient.state import KNOWN_TARGETS, TrainState
+from latentdo.solvers.settings import (
+    ANNEALED_TEMPERATURE,
+    BROKEN_LOSS,
+    BROKEN_SHARE,
+    IMPROVEMENT,
+    LARGEST_TARGET_LOGIT,
+    MAX_BACK_OFFS,
+    SETTLING,
+)
 
 Progress = Callable[[dict[str, Any]], None]
 """Called after every chunk with the last entry of the history."""
-
-MAX_BACK_OFFS = 8
 
 
 class DivergedError(FloatingPointError, ValueError):
@@ -170,7 +177,7 @@ class Trainer:
         )
         if not finite:
             return True
-        limit = old.best - max(100.0, 10.0 * abs(old.best))
+        limit = old.best - max(BROKEN_LOSS, BROKEN_SHARE * abs(old.best))
         return math.isfinite(old.best) and new.evidence < limit
 
     def _learning_rate(self, state: TrainState) -> float:
@@ -178,7 +185,7 @@ class Trainer:
         c = self.configuration
         rate = c.learning_rate * state.rate_scale
         if state.phase == "fixed" and c.final_steps:
-            rate *= 0.01 ** (state.phase_step / c.final_steps)
+            rate *= SETTLING ** (state.phase_step / c.final_steps)
         return rate
 
     def _phase_length(self, state: TrainState) -> int:
@@ -230,7 +237,7 @@ class Trainer:
         with torch.no_grad():
             violation = float(self.measure(self.model.graph.probabilities()))
         mean = total / max(n_steps, 1) / len(self.problem.x)
-        improved = mean > state.best + 1e-4 * max(1.0, abs(state.best))
+        improved = mean > state.best + IMPROVEMENT * max(1.0, abs(state.best))
         entry = {
             "phase": state.phase,
             "step": state.step + n_steps,
@@ -348,8 +355,8 @@ class Trainer:
         if share < 1.0:
             extra = c.anneal_cost * (c.anneal_floor / c.anneal_cost) ** share
         counts = self.regime_counts[:, None]
-        wanted = (way + logits - extra * counts) / (1.0 + 0.2 * extra * counts)
-        logits.add_(c.target_step * (wanted.clamp(-10.0, 10.0) - logits))
+        wanted = (way + logits - extra * counts) / (1.0 + ANNEALED_TEMPERATURE * extra * counts)
+        logits.add_(c.target_step * (wanted.clamp(-LARGEST_TARGET_LOGIT, LARGEST_TARGET_LOGIT) - logits))
         logits.grad = None
 
     def _row_evidence(
@@ -358,14 +365,13 @@ class Trainer:
         """The configured bound on this rank's share of all rows or of a minibatch, and what that share weighs."""
         c = self.configuration
         x, n = self.problem.x, len(self.problem.x)
+        draws = Draws(c.graph_samples, c.temperature_at(step))
         if c.batch_size is not None and c.batch_size < n:
             rows = torch.randint(n, (c.batch_size,), device=x.device)
             x, labels = x[rows], labels[rows]
             candidates = None if candidates is None else candidates[rows]
         if graph is None and self.ranks.size > 1:
-            graph = self.model.sample_graph(
-                c.graph_samples, c.temperature_at(step), exact=c.estimator == "exact"
-            )
+            graph = self.model.sample_graph(draws, exact=c.estimator == "exact")
         own, graph = self._own_rows(len(x), graph)
         weight = (own.stop - own.start) / len(x)
         x, labels = x[own], labels[own]
@@ -380,8 +386,7 @@ class Trainer:
             n,
             candidates=candidates,
             graph=graph,
-            n_graphs=c.graph_samples,
-            temperature=c.temperature_at(step),
+            draws=draws,
         )
         return evidence, weight
 

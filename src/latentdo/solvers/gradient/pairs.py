@@ -9,8 +9,7 @@ from torch.nn import functional
 from latentdo.model.variational.assignments import UNKNOWN, responsibilities
 from latentdo.model.variational.mixture import LatentMixture
 from latentdo.model.variational.moments import Moments
-
-_CHUNK = 2000  # rows evaluated at once under all regimes
+from latentdo.solvers.settings import PAIR_ROWS
 
 
 @torch.no_grad()
@@ -36,7 +35,7 @@ def likely_pairs(model: LatentMixture, x: Tensor, labels: Tensor, threshold: flo
         return known
     model.eval()
     parts = []
-    for rows in x.split(_CHUNK):  # type: ignore[no-untyped-call]
+    for rows in x.split(PAIR_ROWS):  # type: ignore[no-untyped-call]
         if model.assignments is not None:
             parts.append(model.assignments.log_probabilities(rows, model.embeddings.mean).exp())
         else:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from latentdo.data import Dataset
 from latentdo.files import CHECKPOINT_SECONDS, Keeper
 from latentdo.graphs import is_dag
+from latentdo.model.assignment import LIKELY
 from latentdo.model.fitted import Array
 from latentdo.model.variational.assignments import UNKNOWN
 from latentdo.model.variational.mixture import LatentMixture
@@ -33,9 +32,7 @@ from latentdo.solvers.gradient.state import TrainState
 from latentdo.solvers.search.em import relearn, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-AGREEMENT = 0.5
-"""Two runs whose evidence differs by fewer nats have found the same optimum."""
+from latentdo.solvers.settings import AGREEMENT
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,44 +91,62 @@ def agree(restarts: list[Restart]) -> bool:
     return bool(others) and abs(last - max(others)) < AGREEMENT
 
 
-def run_in_worker(*job: Any) -> Restart:
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What one restart needs.
+
+    Parameters
+    ----------
+    dataset, problem, supervision
+        Rows, and what is known of them.
+    configuration : GradientConfiguration
+        How to fit.
+    seed, number : int
+        Its randomness, and which of the restarts it is: the name of its checkpoint.
+    start : Proposal, optional
+        Where it starts, if anything is proposed.
+    progress : callable, optional
+        Called after every chunk of steps.
+    """
+
+    dataset: Dataset
+    problem: Problem
+    supervision: Supervision
+    configuration: GradientConfiguration
+    seed: int
+    number: int = 0
+    start: Proposal | None = None
+    progress: Progress | None = None
+
+
+def run_in_worker(job: Job) -> Restart:
     """A restart in a process of its own: one thread, or the workers fight for cores."""
     torch.set_num_threads(1)
-    return run_restart(*job)
+    return run_restart(job)
 
 
-def run_restart(
-    dataset: Dataset,
-    problem: Problem,
-    supervision: Supervision,
-    configuration: GradientConfiguration,
-    seed: int,
-    number: int = 0,
-    start: Proposal | None = None,
-    progress: Progress | None = None,
-) -> Restart:
-    """The best run from one seed; ``start`` is where it starts, if anything is proposed.
+def run_restart(job: Job) -> Restart:
+    """The best run from one seed.
 
     Networks can repair a proposal and can spoil it. So fresh networks are trained on both graphs, each held fixed: the
     same training for both, unlike the run that found one of them. The evidence decides.
     """
-    c = configuration
-    train, _ = split(dataset.n_rows, c.train_fraction, c.random_state)
-    rng = np.random.default_rng(seed)
-    known = supervision.take(train)
+    c, start = job.configuration, job.start
+    train, _ = split(job.dataset.n_rows, c.train_fraction, c.random_state)
+    rng = np.random.default_rng(job.seed)
+    known = job.supervision.take(train)
     here = None if start is None else start.take(train)
-    rows = training_rows(dataset.z[train], known, c, rng, None if here is None else here.labels)
+    rows = training_rows(job.dataset.z[train], known, c, rng, None if here is None else here.labels)
     networks = c.estimator == "exact" and not c.closed_form
-    run = partial(_run, dataset, problem, supervision, c, rows, seed, number, start, progress)
-    first = run(here)
+    first = _run(job, rows, here)
     if here is None or not (networks and c.propose):
         return first
     runs = [first]
-    found = _structure(first, supervision.n_regimes)
+    found = _structure(first, job.supervision.n_regimes)
     for number_of_run, kept in enumerate((here, found)):
         if runs[-1].interrupted or (number_of_run and np.array_equal(kept.adjacency, here.adjacency)):
             break
-        runs.append(run(kept, keep=f".{number_of_run}"))
+        runs.append(_run(job, rows, kept, keep=f".{number_of_run}"))
     return max(runs, key=lambda run: run.end.evidence)
 
 
@@ -143,32 +158,20 @@ def _structure(run: Restart, n_regimes: int) -> Proposal:
     return Proposal(topology.adjacency, targets)
 
 
-def _run(
-    dataset: Dataset,
-    problem: Problem,
-    supervision: Supervision,
-    configuration: GradientConfiguration,
-    rows: TrainingRows,
-    seed: int,
-    number: int,
-    start: Proposal | None,
-    progress: Progress | None,
-    proposal: Proposal | None,
-    *,
-    keep: str = "",
-) -> Restart:
+def _run(job: Job, rows: TrainingRows, proposal: Proposal | None, *, keep: str = "") -> Restart:
     """Train in a fork of torch's generator, harden, climb where mechanisms are linear, and weigh.
 
     With ``keep`` the proposal's graph is held fixed; the value names the run's checkpoint.
     """
-    c = configuration
+    dataset, problem, supervision = job.dataset, job.problem, job.supervision
+    c, start = job.configuration, job.start
     if keep:
         c = replace(c, final_steps=c.first_steps + c.final_steps)
     train, held = split(dataset.n_rows, c.train_fraction, c.random_state)
     known = supervision.take(train)
     z = dataset.z[train]
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(job.seed)
         mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
         if c.compile:
             compile_networks(mixture)
@@ -179,8 +182,10 @@ def _run(
         if keep and proposal is not None:
             kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
             first = trainer.initial_state(kept)
-        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{number}{keep}")
-        state, interrupted = _train(trainer, first, path, _fingerprint(dataset, c, seed, start), progress)
+        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{job.number}{keep}")
+        state, interrupted = _train(
+            trainer, first, path, _fingerprint(dataset, c, job.seed, start), job.progress
+        )
         reached = bool(keep) or _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
@@ -208,7 +213,7 @@ def _run(
 @torch.no_grad()
 def _is_acyclic(mixture: LatentMixture) -> bool:
     """Whether the edges above one half already form a DAG, so that nothing has to be cut."""
-    likely = (mixture.graph.probabilities() > 0.5).cpu().numpy()
+    likely = (mixture.graph.probabilities() > LIKELY).cpu().numpy()
     return is_dag(likely.astype(np.int8))
 
 

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from latentdo.data import Dataset
 from latentdo.forks import prepare_torch
 from latentdo.graphs import reachability
+from latentdo.model.assignment import LIKELY
 from latentdo.model.variational.assignments import UNKNOWN
 from latentdo.model.variational.supervision import Supervision
 from latentdo.notices import warn
@@ -21,7 +22,7 @@ from latentdo.solvers.gradient.edges import edge_probabilities, without_edge
 from latentdo.solvers.gradient.loop import Progress
 from latentdo.solvers.gradient.progress import TerminalProgress
 from latentdo.solvers.gradient.proposal import Proposal
-from latentdo.solvers.gradient.restart import Restart, agree, choose, run_in_worker, run_restart
+from latentdo.solvers.gradient.restart import Job, Restart, agree, choose, run_in_worker, run_restart
 from latentdo.solvers.gradient.starts import as_search, search_structure
 from latentdo.solvers.search.driver import Conclusion, make_problem, make_result
 from latentdo.solvers.search.em import weigh
@@ -30,9 +31,7 @@ from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Journal, canonical
 from latentdo.solvers.search.solve import conclude
 from latentdo.solvers.search.state import State
-
-ROWS_A_REGIME = 10
-"""Rows a regime and variable below which the published algorithm is known to return noise."""
+from latentdo.solvers.settings import PAPER_ROWS
 
 
 def solve(
@@ -140,17 +139,19 @@ def _restarts(
     """Runs from several seeds, as many as it takes for two to agree; in parallel the same ones count as in sequence."""
     c = configuration
     seeds = np.random.SeedSequence(c.random_state).generate_state(n_init)
-    jobs = [(dataset, problem, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)]
+    jobs = [
+        Job(dataset, problem, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)
+    ]
     restarts: list[Restart] = []
     if c.n_jobs == 1 or len(jobs) == 1:
         quiet = not c.verbose or progress is not None
         with TerminalProgress(disable=quiet) as show:
             for job in jobs:
-                restarts.append(run_restart(*job, progress=show if progress is None else progress))
+                restarts.append(run_restart(replace(job, progress=show if progress is None else progress)))
                 if restarts[-1].interrupted or (by_evidence and agree(restarts)):
                     break
         return restarts
-    runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(*job) for job in jobs)
+    runs = Parallel(n_jobs=c.n_jobs, return_as="generator")(delayed(run_in_worker)(job) for job in jobs)
     try:
         for run in runs:
             if not (by_evidence and agree(restarts)):
@@ -177,7 +178,7 @@ def _as_trained(
             end = _without_doubtful_edges(problem, end)
         edges = edge_probabilities(problem, end.model)
         ancestors = reachability(end.adjacency).astype(np.float64)
-    unsupported = int(((end.adjacency == 1) & ~problem.constraints.required & (edges < 0.5)).sum())
+    unsupported = int(((end.adjacency == 1) & ~problem.constraints.required & (edges < LIKELY)).sum())
     note = (
         f"{unsupported} edges of the graph are not worth their parameters (edge probability below one half)"
     )
@@ -191,7 +192,7 @@ def _without_doubtful_edges(problem: Problem, state: State) -> State:
         edges = edge_probabilities(problem, state.model)
         doubtful = np.where((state.adjacency == 1) & ~problem.constraints.required, edges, np.inf)
         i, j = (int(at) for at in np.unravel_index(doubtful.argmin(), doubtful.shape))
-        if doubtful[i, j] >= 0.5:
+        if doubtful[i, j] >= LIKELY:
             return state
         state = weigh(problem, without_edge(state.model, i, j))
 
@@ -200,7 +201,7 @@ def _too_few_rows(
     dataset: Dataset, supervision: Supervision, configuration: GradientConfiguration
 ) -> tuple[str, ...]:
     """Warn where a sampled fit cannot mean anything: its networks and per-row weights are made for large tables."""
-    needed = ROWS_A_REGIME * supervision.n_regimes * dataset.n_variables
+    needed = PAPER_ROWS * supervision.n_regimes * dataset.n_variables
     if configuration.estimator != "sampled" or dataset.n_rows >= needed:
         return ()
     note = (

@@ -8,6 +8,7 @@ from scipy.stats import ks_2samp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
+from latentdo.choices import DENSITY
 from latentdo.data import Dataset
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
@@ -15,6 +16,15 @@ from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.nonlinear.solve import solve as search_nonlinear
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as search
+from latentdo.solvers.settings import (
+    CLUSTER_RIDGE,
+    CLUSTER_ROWS,
+    CLUSTER_STARTS,
+    CLUSTER_STEPS,
+    COMPARED_ROWS,
+    DIFFERENT,
+    FEWEST_COMPARED,
+)
 
 Array = NDArray[np.float64]
 
@@ -43,7 +53,8 @@ def search_structure(dataset: Dataset, configuration: GradientConfiguration) -> 
     """
     if configuration.density == "linear":
         return search(dataset, as_search(configuration))
-    return search_nonlinear(dataset, as_search(configuration), configuration.density)
+    density = DENSITY.resolve(configuration.density, "search").name
+    return search_nonlinear(dataset, as_search(configuration), density)
 
 
 def cluster_rows(
@@ -68,14 +79,14 @@ def cluster_rows(
     rng : Generator
         Source of the clustering's start.
     """
-    n_clusters = min(n_regimes, max(1, len(z) // 5))
+    n_clusters = min(n_regimes, max(1, len(z) // CLUSTER_ROWS))
     mixture = GaussianMixture(
         n_clusters,
-        n_init=10,
+        n_init=CLUSTER_STARTS,
         init_params="k-means++",
-        reg_covar=1e-6,
+        reg_covar=CLUSTER_RIDGE,
         random_state=int(rng.integers(2**31)),
-        max_iter=60,
+        max_iter=CLUSTER_STEPS,
     )
     with ignoring_in_sklearn(ConvergenceWarning):
         clusters = mixture.fit_predict(z).astype(np.int64)
@@ -89,15 +100,15 @@ def cluster_rows(
 
 def _differences(z: Array, clusters: NDArray[np.int64], n_clusters: int) -> Array:
     """How many (cluster, variable) pairs differ from each cluster by a two-sample test, ``[n_clusters]``."""
-    parts = [z[clusters == k][:500] for k in range(n_clusters)]
+    parts = [z[clusters == k][:COMPARED_ROWS] for k in range(n_clusters)]
     total = np.zeros(n_clusters)
     for a in range(n_clusters):
         for b in range(a + 1, n_clusters):
-            if min(len(parts[a]), len(parts[b])) < 5:
+            if min(len(parts[a]), len(parts[b])) < FEWEST_COMPARED:
                 total[[a, b]] += z.shape[1]
                 continue
             moved = sum(
-                ks_2samp(parts[a][:, j], parts[b][:, j], method="asymp").pvalue < 1e-4
+                ks_2samp(parts[a][:, j], parts[b][:, j], method="asymp").pvalue < DIFFERENT
                 for j in range(z.shape[1])
             )
             total[[a, b]] += moved

@@ -12,11 +12,23 @@ from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.network import hidden
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.solvers.nonlinear.levenberg import fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.search.em import drop_small, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
+from latentdo.solvers.settings import (
+    EMPTY,
+    FAINT,
+    MECHANISM_STEPS,
+    NETWORK_EM_STEPS,
+    NETWORK_EM_TOLERANCE,
+    OWN_RIDGE,
+    OWN_ROWS_PER_GAUSSIAN,
+    OWN_ROWS_PER_PARAMETER,
+    UNSEEN,
+)
 
 Array = NDArray[np.float64]
 Targets = NDArray[np.int8]
@@ -37,9 +49,9 @@ def fit_own(
     A perfect intervention leaves a constant; an imperfect one may be linear in the parents, or in the hidden units of
     the reference network: the Schwarz criterion decides, unless it must be ``plain``, a constant.
     """
-    rows = np.flatnonzero(weights > 1e-6)
+    rows = np.flatnonzero(weights > UNSEEN)
     w, y = weights[rows], problem.z[rows, j]
-    count = max(float(w.sum()), 1e-9)
+    count = max(float(w.sum()), EMPTY)
     designs = [np.ones((rows.size, 1))]
     if problem.imperfect and parents.size and not plain:
         x = problem.z[np.ix_(rows, parents)]
@@ -48,17 +60,19 @@ def fit_own(
     best: AdditiveNoise | None = None
     best_score = -np.inf
     for design in designs:
-        if design.shape[1] > 1 and count < 3.0 * design.shape[1]:
+        if design.shape[1] > 1 and count < OWN_ROWS_PER_PARAMETER * design.shape[1]:
             continue
         weighted = design * w[:, None]
-        gram = weighted.T @ design + 1e-9 * count * np.eye(design.shape[1])
+        gram = weighted.T @ design + OWN_RIDGE * count * np.eye(design.shape[1])
         coefficients = np.linalg.lstsq(gram, weighted.T @ y, rcond=None)[0]
         residual = y - design @ coefficients
-        enough = count > 50.0 * n_components
+        enough = count > OWN_ROWS_PER_GAUSSIAN * n_components
         noise = fit_noise(residual, w, n_components) if enough else Noise.gaussian(
             max(float(w @ residual**2) / count, VARIANCE_FLOOR)
         )  # fmt: skip
-        score = float(w @ noise.log_density(residual)) - 0.5 * design.shape[1] * np.log(max(count, 2.0))
+        score = float(w @ noise.log_density(residual)) - 0.5 * design.shape[1] * np.log(
+            max(count, FEWEST_ROWS)
+        )
         if score > best_score:
             best_score = score
             best = (
@@ -79,7 +93,7 @@ def fit_model(
     *,
     n_components: int,
     own_components: int = 1,
-    iterations: int = 3,
+    iterations: int = MECHANISM_STEPS,
 ) -> FittedModel:
     """M-step: reference mechanisms continue from ``start``, intervened ones are fitted afresh."""
     reference = []
@@ -88,9 +102,9 @@ def fit_model(
         parents = np.flatnonzero(adjacency[:, j])
         x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
         weights = responsibilities @ (1.0 - targets[:, j])
-        weights[weights < 1e-6] = 0.0
+        weights[weights < UNSEEN] = 0.0
         if weights.sum() < 1.0:  # every regime is known to target it: the reference mechanism is never seen
-            weights = np.full(problem.n_rows, 1e-3)
+            weights = np.full(problem.n_rows, FAINT)
         if j in start:
             mechanism = fit_mechanism(
                 x, y, weights, start[j].parameters,
@@ -116,8 +130,8 @@ def refine(
     start: Mapping[int, AdditiveNoise],
     *,
     n_components: int,
-    iterations: int = 10,
-    tolerance: float = 1.0,
+    iterations: int = NETWORK_EM_STEPS,
+    tolerance: float = NETWORK_EM_TOLERANCE,
 ) -> State:
     """EM with graph and targets fixed; components that lose their rows are dropped."""
     best: State | None = None

@@ -6,18 +6,32 @@ with 32 units was at 25 times after 400 steps (`evidence.md`, section 8).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array
 from latentdo.model.mechanisms.network import evaluate
-
-UNITS = 8
-"""Rectified units of a network; the mechanisms of the paper's benchmark have 5."""
-
-RIDGE = 1e-12
-"""Keeps the normal equations definite where units are dead or inputs collinear."""
+from latentdo.solvers.settings import (
+    DAMPING,
+    DAMPING_FACTOR,
+    DAMPING_FLOOR,
+    DAMPING_TRIES,
+    FIT_STARTS,
+    FIT_STEPS,
+    FIT_TOLERANCE,
+    HEAVY,
+    LEAST_DAMPING,
+    RIDGE,
+    SINGULAR_FACTOR,
+    SLOW_STEPS,
+    START_RIDGE,
+    START_ROWS,
+    START_STEPS,
+    UNITS,
+)
 
 
 @njit
@@ -52,7 +66,7 @@ def _linearise(x, y, root_weights, parameters, jacobian, residual):  # type: ign
 
 
 def descend(
-    x: Array, y: Array, weights: Array, parameters: Array, iterations: int, tolerance: float = 1e-4
+    x: Array, y: Array, weights: Array, parameters: Array, iterations: int, tolerance: float = FIT_TOLERANCE
 ) -> tuple[Array, float]:
     """Lower the weighted sum of squares from ``parameters``; returns the better parameters and the sum.
 
@@ -67,27 +81,27 @@ def descend(
     root = np.sqrt(weights)
     jacobian, residual = np.empty((len(x), parameters.size)), np.empty(len(x))
     _linearise(x, y, root, parameters, jacobian, residual)
-    loss, damping, slow = float(residual @ residual), 1e-2, 0
+    loss, damping, slow = float(residual @ residual), DAMPING, 0
     for _ in range(iterations):
         gram, slope = jacobian.T @ jacobian, jacobian.T @ residual
-        scale = np.diag(gram) + 1e-9 * len(x)
-        for _attempt in range(6):
+        scale = np.diag(gram) + DAMPING_FLOOR * len(x)
+        for _attempt in range(DAMPING_TRIES):
             matrix = gram + np.diag(damping * scale + RIDGE * len(x))
             try:
                 step = cho_solve(cho_factor(matrix, check_finite=False), slope, check_finite=False)
             except np.linalg.LinAlgError:
-                damping *= 10.0
+                damping *= SINGULAR_FACTOR
                 continue
             trial = parameters + step
             value = float(weights @ (y - evaluate(x, trial)) ** 2)
             if value < loss:
                 break
-            damping *= 5.0
+            damping *= DAMPING_FACTOR
         else:
             return parameters, loss
         slow = slow + 1 if loss - value < tolerance * loss else 0
-        parameters, loss, damping = trial, value, max(damping / 5.0, 1e-10)
-        if slow >= 2:
+        parameters, loss, damping = trial, value, max(damping / DAMPING_FACTOR, LEAST_DAMPING)
+        if slow >= SLOW_STEPS:
             break
         _linearise(x, y, root, parameters, jacobian, residual)
     return parameters, loss
@@ -104,10 +118,41 @@ def random_start(x: Array, y: Array, weights: Array, rng: np.random.Generator, u
     offsets = -inner[rng.integers(0, n, units), np.arange(units)]
     design = np.column_stack([np.ones(n), x, np.maximum(inner + offsets, 0.0)])
     weighted = design * weights[:, None]
-    gram = weighted.T @ design + 1e-6 * weights.sum() * np.eye(design.shape[1])
+    gram = weighted.T @ design + START_RIDGE * weights.sum() * np.eye(design.shape[1])
     last = np.linalg.solve(gram, weighted.T @ y)
     units_rows = np.column_stack([last[1 + p :], offsets, directions])
     return np.concatenate([last[: 1 + p], units_rows.ravel()])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to look for the best network.
+
+    Parameters
+    ----------
+    starts : int
+        Random starts.
+    steps : int
+        Steps on all rows from the best of them.
+    tolerance : float
+        Share of the sum of squares below which such a step gains nothing.
+    finalists : int
+        Starts that are continued on all rows.
+    start_rows : int
+        Rows on which starts are compared.
+    units : int
+        Rectified units.
+    """
+
+    starts: int = FIT_STARTS
+    steps: int = FIT_STEPS
+    tolerance: float = FIT_TOLERANCE
+    finalists: int = 1
+    start_rows: int = START_ROWS
+    units: int = UNITS
+
+
+USUAL = Effort()
 
 
 def fit_network(
@@ -115,28 +160,22 @@ def fit_network(
     y: Array,
     weights: Array,
     rng: np.random.Generator,
+    effort: Effort = USUAL,
     *,
-    starts: int = 3,
     start: Array | None = None,
-    iterations: int = 30,
-    start_rows: int = 1500,
-    tolerance: float = 1e-4,
-    units: int = UNITS,
-    finalists: int = 1,
 ) -> tuple[Array, float]:
-    """Best of several starts on a few rows (and of ``start``, if given), continued on all rows.
-
-    With more ``finalists`` that many of the starts are continued.
-    """
+    """Best of several starts on a few rows (and of ``start``, if given), continued on all rows."""
     if x.shape[1] == 0:
         return descend(x, y, weights, np.empty(0), 0)
-    heavy = np.flatnonzero(weights > 0.3 * weights.max())
-    rows = rng.permutation(heavy)[:start_rows]
+    heavy = np.flatnonzero(weights > HEAVY * weights.max())
+    rows = rng.permutation(heavy)[: effort.start_rows]
     few = np.ascontiguousarray(x[rows]), y[rows], weights[rows]
-    candidates = [random_start(*few, rng, units) for _ in range(starts)]
+    candidates = [random_start(*few, rng, effort.units) for _ in range(effort.starts)]
     if start is not None:
         candidates.append(start)
-    fits = [descend(*few, candidate, 25) for candidate in candidates]
+    fits = [descend(*few, candidate, START_STEPS) for candidate in candidates]
     fits.sort(key=lambda fit: fit[1])
-    ends = [descend(x, y, weights, fit[0], iterations, tolerance) for fit in fits[:finalists]]
+    ends = [
+        descend(x, y, weights, fit[0], effort.steps, effort.tolerance) for fit in fits[: effort.finalists]
+    ]
     return min(ends, key=lambda fit: fit[1])

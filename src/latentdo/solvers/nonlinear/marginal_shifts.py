@@ -15,19 +15,10 @@ from numpy.typing import NDArray
 from latentdo.graphs import reachability
 from latentdo.solvers.search.local_scores import FREE, REFERENCE
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.settings import CRITICAL, EMPTY, LARGE_SHIFT, SMALL_SHIFT
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-CRITICAL = 1.63
-"""Distance of two empirical distribution functions that one pair of samples in a hundred exceeds, in units of
-``sqrt(1/n + 1/m)`` (Kolmogorov and Smirnov)."""
-
-SMALL = 0.2
-"""Two distributions count as equal only if a larger distance than this would have shown."""
-
-LARGE = 0.3
-"""Two distributions that are farther apart than this differ clearly: what depends on the variable should move too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +49,12 @@ class Changes:
         distance, unit = distances(z, responsibilities)
         rows = responsibilities.sum(axis=0)
         d, k = distance.shape[:2]
-        equal = (distance < CRITICAL * unit) & (distance + CRITICAL * unit < SMALL)
+        equal = (distance < CRITICAL * unit) & (distance + CRITICAL * unit < SMALL_SHIFT)
         equal[:, np.arange(k), np.arange(k)] = True
         centre = (equal @ rows).argmax(axis=1)
         still = equal[np.arange(d), centre]
-        moved = (distance - CRITICAL * unit)[np.arange(d), centre] > LARGE
-        lonely = still.sum(axis=1) < 2
+        moved = (distance - CRITICAL * unit)[np.arange(d), centre] > LARGE_SHIFT
+        lonely = still.sum(axis=1) <= 1
         still[lonely], moved[lonely] = False, False
         return cls(still.T, moved.T, rows)
 
@@ -106,8 +97,8 @@ def distances(z: Array, responsibilities: Array) -> tuple[Array, Array]:
     Rows count by their responsibilities: taking every row for its likeliest regime alone would cut distributions
     off where regimes overlap.
     """
-    counts = np.maximum(responsibilities.sum(axis=0), 1e-9)
-    effective = counts**2 / np.maximum((responsibilities**2).sum(axis=0), 1e-9)
+    counts = np.maximum(responsibilities.sum(axis=0), EMPTY)
+    effective = counts**2 / np.maximum((responsibilities**2).sum(axis=0), EMPTY)
     k = responsibilities.shape[1]
     out = np.zeros((z.shape[1], k, k))
     for j in range(z.shape[1]):

@@ -11,9 +11,17 @@ from latentdo.model.mechanisms.base import Array
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.nonlinear.levenberg import descend
-
-NARROWEST = 0.05
-"""A component of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
+from latentdo.solvers.settings import (
+    EMPTY,
+    FRESH_NOISE_STEPS,
+    MECHANISM_ROUNDS,
+    MECHANISM_STEPS,
+    NARROWEST,
+    NOISE_VARIANCES,
+    PEAK_STEPS,
+    UNDECIDED,
+    WARM_NOISE_STEPS,
+)
 
 
 def narrowest(variance: float) -> float:
@@ -38,11 +46,11 @@ def fit_noise(
         return Noise.gaussian(variance)
     noise = start
     if noise is None or noise.weights.size != n_components:
-        widths = np.geomspace(0.05, 2.0, n_components)
+        widths = np.geomspace(*NOISE_VARIANCES, n_components)
         noise = Noise(np.full(n_components, 1.0 / n_components), np.zeros(n_components), variance * widths)
     floor = narrowest(variance) if floor is None else floor
     shape = np.stack([noise.weights, noise.means, noise.variances])
-    _climb(residual, weights, shape, floor, 15 if noise is not start else 6)
+    _climb(residual, weights, shape, floor, FRESH_NOISE_STEPS if noise is not start else WARM_NOISE_STEPS)
     return Noise(*shape)
 
 
@@ -55,13 +63,13 @@ def peaks(values: Array, weights: Array, n_components: int) -> Noise:
     centred = values - np.average(values, weights=weights)
     spread = float(np.average(centred**2, weights=weights))
     for a in range(n_components):
-        mine, w = values[order][share == a], np.maximum(weights[order][share == a], 1e-12)
+        mine, w = values[order][share == a], np.maximum(weights[order][share == a], UNDECIDED)
         if mine.size:
             shape[1, a] = np.average(mine, weights=w)
             shape[2, a] = np.average((mine - shape[1, a]) ** 2, weights=w)
     floor = narrowest(spread)
     shape[2] = np.maximum(shape[2], floor)
-    _climb(values, weights, shape, floor, 60)
+    _climb(values, weights, shape, floor, PEAK_STEPS)
     return Noise(*shape)
 
 
@@ -93,14 +101,14 @@ def _climb(residual, weights, shape, floor, iterations):  # type: ignore[no-unty
                 sums[2, a] += part * off * off
         everything = sums[0].sum()
         for a in range(c):
-            count = max(sums[0, a], 1e-9)
+            count = max(sums[0, a], EMPTY)
             step = sums[1, a] / count
-            shape[0, a] = max(count / everything, 1e-9)
+            shape[0, a] = max(count / everything, EMPTY)
             shape[1, a] += step
             shape[2, a] = max(sums[2, a] / count - step * step, floor)
 
 
-def fit_mechanism(
+def fit_mechanism(  # noqa: PLR0913  (rows, start and effort of one fit; most callers give three of the options)
     x: Array,
     y: Array,
     weights: Array,
@@ -108,8 +116,8 @@ def fit_mechanism(
     *,
     n_components: int = 1,
     noise: Noise | None = None,
-    iterations: int = 3,
-    rounds: int = 2,
+    iterations: int = MECHANISM_STEPS,
+    rounds: int = MECHANISM_ROUNDS,
     floor: float | None = None,
 ) -> NetworkMechanism:
     """Weighted fit from a given network.

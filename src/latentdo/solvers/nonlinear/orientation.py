@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
+from latentdo.model.assignment import LIKELY
 from latentdo.solvers.nonlinear.em import refine
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
@@ -16,12 +17,9 @@ from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.local_scores import FREE, TARGET
-from latentdo.solvers.search.parent_sets import EXACT_LIMIT
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-MAX_EDGES = 6
-"""Edges that are looked at again."""
+from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TURNED_STEPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +82,12 @@ def reverse(
             labelled, v, inputs[v], rough.rows, np.asarray(start, dtype=np.float64), n_components, rng
         )
         hit = np.array(
-            [second[labelled.labels == g].mean() > 0.5 if g in labelled.labels else False for g in range(k)]
+            [
+                second[labelled.labels == g].mean() > LIKELY if g in labelled.labels else False
+                for g in range(k)
+            ]
         )
-        if hit @ state.responsibilities.sum(axis=0) > 0.5 * problem.n_rows and not inputs[v]:
+        if hit @ state.responsibilities.sum(axis=0) > LIKELY * problem.n_rows and not inputs[v]:
             hit = ~hit
         targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v] == TARGET)
         parent_sets[v] = eliminate(
@@ -102,6 +103,12 @@ def reverse(
         rest[list(parent_sets[v].parents), v] = 1
         mechanisms[v] = parent_sets[v].mechanism
     trial = refine(
-        problem, state.responsibilities, targets, rest, mechanisms, n_components=n_components, iterations=4
+        problem,
+        state.responsibilities,
+        targets,
+        rest,
+        mechanisms,
+        n_components=n_components,
+        iterations=TURNED_STEPS,
     )
     return Reversal(trial, parent_sets[i], parent_sets[j])

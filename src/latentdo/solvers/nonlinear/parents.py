@@ -14,23 +14,30 @@ from scipy.special import expit
 
 from latentdo.model.mechanisms import AdditiveNoise, NetworkMechanism
 from latentdo.model.mechanisms.network import evaluate, with_input, without_input
-from latentdo.solvers.nonlinear.levenberg import UNITS, descend, fit_network, random_start
+from latentdo.model.penalties import FEWEST_ROWS
+from latentdo.solvers.nonlinear.levenberg import Effort, descend, fit_network, random_start
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, narrowest
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.settings import (
+    ELIMINATION_STEPS,
+    FAINT,
+    FINALISTS,
+    FRESH_STARTS,
+    FRESH_STEPS,
+    FULL_NOISE_STEPS,
+    FULL_STEPS,
+    GLANCE_ROWS,
+    GLANCE_STARTS,
+    GLANCE_STEPS,
+    LIFT_GAIN,
+    LIFTS_PER_INPUT,
+    ROWS_PER_UNIT,
+    UNITS,
+    WIDTHS,
+    WORTH,
+)
 
 Array = NDArray[np.float64]
-
-WIDTHS = (UNITS, 3 * UNITS // 2)
-"""Units that a smaller parent set may have before a larger one is believed."""
-
-WORTH = 2.0
-"""Times the mean square that all parents leave: fewer parents that leave more cannot be right."""
-
-GLANCE_ROWS = 1500
-"""Rows on which the next parent is chosen."""
-
-STARTS = 12
-"""Starts of a fit from scratch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +63,10 @@ class _Fits:
     """Fits of one variable's mechanism over subsets of its predecessors."""
 
     def __init__(self, problem: Problem, j: int, weights: Array, n_components: int) -> None:
-        rows = np.flatnonzero(weights > 1e-3)
-        if (
-            rows.size < 3 * UNITS
-        ):  # every regime is known to target it: nothing can be said, so say it of all rows
-            rows, weights = np.arange(problem.n_rows), np.full(problem.n_rows, 1e-3)
+        rows = np.flatnonzero(weights > FAINT)
+        if rows.size < ROWS_PER_UNIT * UNITS:
+            # Every regime is known to target it: nothing can be said, so say it of all rows.
+            rows, weights = np.arange(problem.n_rows), np.full(problem.n_rows, FAINT)
         self.z, self.y, self.weights = problem.z[rows], problem.z[rows, j], weights[rows]
         self.n_components = n_components
         self.total = float(self.weights.sum())
@@ -86,7 +92,7 @@ class _Fits:
 
     def cost(self, mechanism: NetworkMechanism, inputs: list[int]) -> float:
         """What a mechanism with these inputs costs, in nats."""
-        parameters = 0.5 * mechanism.n_parameters * np.log(max(self.total, 2.0))
+        parameters = 0.5 * mechanism.n_parameters * np.log(max(self.total, FEWEST_ROWS))
         return float(parameters - self.prior[inputs].sum())
 
     def x(self, inputs: list[int]) -> Array:
@@ -104,7 +110,8 @@ class _Fits:
         """Mean square that a few quick fits leave of some rows."""
         rows = rng.permutation(len(self.y))[:GLANCE_ROWS]
         x, y, weights = self.x(inputs)[rows], self.y[rows], self.weights[rows]
-        fits = [descend(x, y, weights, random_start(x, y, weights, rng), 20)[1] for _ in range(3)]
+        starts = (random_start(x, y, weights, rng) for _ in range(GLANCE_STARTS))
+        fits = [descend(x, y, weights, start, GLANCE_STEPS)[1] for start in starts]
         return float(min(fits) / weights.sum())
 
     def fresh(self, inputs: list[int], rng: np.random.Generator) -> tuple[NetworkMechanism, float]:
@@ -112,12 +119,11 @@ class _Fits:
         x = self.x(inputs)
         best, best_score = None, -np.inf
         for units in WIDTHS if inputs else WIDTHS[:1]:
-            network, _ = fit_network(
-                x, self.y, self.weights, rng, starts=STARTS, iterations=60, units=units, finalists=3
-            )
+            effort = Effort(FRESH_STARTS, FRESH_STEPS, finalists=FINALISTS, units=units)
+            network, _ = fit_network(x, self.y, self.weights, rng, effort)
             mechanism = fit_mechanism(
                 x, self.y, self.weights, network,
-                n_components=self.n_components, iterations=15, floor=self.floor,
+                n_components=self.n_components, iterations=ELIMINATION_STEPS, floor=self.floor,
             )  # fmt: skip
             score = self.score(inputs, mechanism)
             if score > best_score:
@@ -134,7 +140,7 @@ class _Fits:
             for i in sorted(set(parent_set.parents) - set(inputs)):
                 more = sorted([*inputs, i])
                 wider = with_input(mechanism.parameters, len(inputs), more.index(i))
-                trial, loglik = self.fit(more, NetworkMechanism(wider, mechanism.noise), 15)
+                trial, loglik = self.fit(more, NetworkMechanism(wider, mechanism.noise), ELIMINATION_STEPS)
                 gain = loglik - self.cost(trial, more) - value
                 probabilities[i] = float(expit(gain))
                 trials.append((gain, more, trial))
@@ -153,16 +159,16 @@ def eliminate(
     *,
     n_components: int,
     rng: np.random.Generator,
-    iterations: int = 15,
+    iterations: int = ELIMINATION_STEPS,
 ) -> ParentSet:
     """Drop inputs of variable ``j`` one by one as long as the score rises (or there are too many)."""
     fits = _Fits(problem, j, weights, n_components)
     inputs = list(inputs)
-    current, value = fits.fit(inputs, start, 40)
+    current, value = fits.fit(inputs, start, FULL_STEPS)
     fits.hold(current, inputs)
     if inputs:
-        network, _ = fit_network(fits.x(inputs), fits.y, fits.weights, rng, iterations=40)
-        other, other_value = fits.fit(inputs, NetworkMechanism(network, current.noise), 10)
+        network, _ = fit_network(fits.x(inputs), fits.y, fits.weights, rng, Effort(steps=FULL_STEPS))
+        other, other_value = fits.fit(inputs, NetworkMechanism(network, current.noise), FULL_NOISE_STEPS)
         if other_value > value:
             current, value = other, other_value
     required = problem.constraints.required[:, j]
@@ -176,7 +182,7 @@ def eliminate(
             smaller = NetworkMechanism(without_input(current.parameters, len(inputs), place), current.noise)
             cost = fits.cost(current, inputs) - fits.cost(smaller, fewer)
             trial, trial_value = fits.fit(fewer, smaller, iterations)
-            if fewer and trial_value > value + 0.5 and lifts < 3 * len(inputs):
+            if fewer and trial_value > value + LIFT_GAIN and lifts < LIFTS_PER_INPUT * len(inputs):
                 larger = NetworkMechanism(with_input(trial.parameters, len(fewer), place), trial.noise)
                 again, again_value = fits.fit(inputs, larger, iterations)
                 if again_value > value:

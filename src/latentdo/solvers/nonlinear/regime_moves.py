@@ -9,27 +9,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
+from latentdo.model.assignment import LIKELY
 from latentdo.model.mechanisms import Noise
+from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.solvers.nonlinear.em import fit_own, refine
-from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.split_proposals import propose
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
+from latentdo.solvers.settings import (
+    BIRTH_PER_ROW,
+    BIRTH_STEPS,
+    EMPTY,
+    FAINT,
+    MAX_TRIES,
+    MERGE_TRIES,
+    MIXED_NOISE,
+    MOVE_GAIN,
+    MOVE_ROUNDS,
+    NETWORK_MERGE_STEPS,
+    ONE_TARGET_STEPS,
+    REFIT_STARTS,
+    REFIT_STEPS,
+    REFIT_TOLERANCE,
+    REFITTED_STEPS,
+    RETARGET_STEPS,
+    SIMPLER_STEPS,
+    SIMPLIFY_STARTS,
+    SIMPLIFY_STEPS,
+    TARGET_GAIN,
+    TINY,
+)
 
 Array = NDArray[np.float64]
-TINY = 1e-300
-
-FLEXIBLE = 3
-"""Gaussians in the noise that a birth has to beat."""
-
-BIRTH = 0.01
-"""Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit."""
-
-MAX_TRIES = 6
-"""Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
 
 
 def conflicts(problem: Problem, state: State) -> int:
@@ -46,7 +61,7 @@ class Moves:
         self.n_components = n_components
         self.flexible = flexible
 
-    def improve(self, state: State, *, births: bool = True, rounds: int = 6) -> State:
+    def improve(self, state: State, *, births: bool = True, rounds: int = MOVE_ROUNDS) -> State:
         """Retarget, merge and (if wanted) give birth, in turns."""
         if births:
             state = self.refit_networks(state)
@@ -57,7 +72,7 @@ class Moves:
             state = self.merge(state)
             if births and not self.problem.all_labelled and self.problem.max_regimes > 1:
                 state = self.split(state)
-            if state.evidence < before + 1.0:
+            if state.evidence < before + MOVE_GAIN:
                 break
         return self.simplify(state) if births else state
 
@@ -87,16 +102,15 @@ class Moves:
             if gain <= 0.0 or not parents.size:
                 continue
             weights = state.following(j)
-            weights[weights < 1e-3] = 0.0
+            weights[weights < FAINT] = 0.0
             x, y = np.ascontiguousarray(problem.z[:, parents]), problem.z[:, j]
             rng = np.random.default_rng(j)
             for start in (mechanisms[j].parameters, None):
-                network, _ = fit_network(
-                    x, y, weights, rng, starts=0 if start is not None else 4, start=start, iterations=120,
-                    tolerance=1e-5,
-                )  # fmt: skip
+                starts = REFIT_STARTS if start is None else 0
+                effort = Effort(starts, REFIT_STEPS, REFIT_TOLERANCE)
+                network, _ = fit_network(x, y, weights, rng, effort, start=start)
                 trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
-                if weights @ (trial.log_density(x, y) - mechanisms[j].log_density(x, y)) > 1.0:
+                if weights @ (trial.log_density(x, y) - mechanisms[j].log_density(x, y)) > MOVE_GAIN:
                     mechanisms[j], refitted = trial, True
         if not refitted:
             return state
@@ -107,7 +121,7 @@ class Moves:
             state.adjacency,
             mechanisms,
             n_components=self.n_components,
-            iterations=4,
+            iterations=REFITTED_STEPS,
         )
         return better if better.evidence > state.evidence else state
 
@@ -136,7 +150,7 @@ class Moves:
                 )  # fmt: skip
                 density = state.model.log_density_under(problem.z, j, own)
                 gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
-                    max(counts[k], 2.0)
+                    max(counts[k], FEWEST_ROWS)
                 )
         return gains + problem.penalties.target_prior
 
@@ -147,7 +161,7 @@ class Moves:
         wanted = np.where(fixed == FREE, gains > 0.0, fixed == TARGET).astype(np.int8)
         # The reference mechanism is what most rows share. If most want their own, it is the network that is bad.
         weights = state.responsibilities.sum(axis=0) / self.problem.n_rows
-        crowded = (weights @ wanted > 0.5) & (weights @ wanted > weights @ state.targets)
+        crowded = (weights @ wanted > LIKELY) & (weights @ wanted > weights @ state.targets)
         wanted[:, crowded] = state.targets[:, crowded]
         if self.flexible:
             # An intervention takes its effects to where noise that passes through the networks may be of another
@@ -157,8 +171,8 @@ class Moves:
         changed = wanted != state.targets
         if not changed.any():
             return state
-        trial = self._refine(state, state.responsibilities, wanted, 4)
-        if trial.evidence > state.evidence + 0.5:
+        trial = self._refine(state, state.responsibilities, wanted, RETARGET_STEPS)
+        if trial.evidence > state.evidence + TARGET_GAIN:
             return trial
         # All at once was too much: the most promising ones alone.
         order = np.argsort(-np.abs(np.where(changed, np.nan_to_num(gains, neginf=-1e9), 0.0)).ravel())
@@ -168,8 +182,8 @@ class Moves:
             one[k, j] = wanted[k, j]
             if one[:, j].all():
                 continue
-            trial = self._refine(state, state.responsibilities, one, 3)
-            if trial.evidence > state.evidence + 0.5:
+            trial = self._refine(state, state.responsibilities, one, ONE_TARGET_STEPS)
+            if trial.evidence > state.evidence + TARGET_GAIN:
                 return trial
         return state
 
@@ -186,7 +200,7 @@ class Moves:
         resp = state.responsibilities
         counts = resp.sum(axis=0)
         for k, j in np.argwhere((state.targets == 1) & (fixed == FREE)):
-            if targets[k].sum() < 2 or counts[k] < problem.min_rows:
+            if targets[k].sum() <= 1 or counts[k] < problem.min_rows:
                 continue
             own = state.model.own[int(k), int(j)]
             others = resp @ (1.0 - targets[:, j])
@@ -194,19 +208,26 @@ class Moves:
             x, y = np.ascontiguousarray(problem.z[:, state.model.parents[j]]), problem.z[:, j]
             now = float(others @ mechanisms[j].log_density(x, y))
             now += float(resp[:, k] @ state.model.log_density_under(problem.z, int(j), own))
-            now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(max(counts[k], 2.0))
-            weights[weights < 1e-3] = 0.0
-            rng = np.random.default_rng([int(k), int(j)])
-            network, _ = fit_network(
-                x, y, weights, rng, starts=2, start=mechanisms[j].parameters, iterations=60
+            now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
+                max(counts[k], FEWEST_ROWS)
             )
+            weights[weights < FAINT] = 0.0
+            rng = np.random.default_rng([int(k), int(j)])
+            effort = Effort(SIMPLIFY_STARTS, SIMPLIFY_STEPS)
+            network, _ = fit_network(x, y, weights, rng, effort, start=mechanisms[j].parameters)
             trial = fit_mechanism(x, y, weights, network, n_components=self.n_components)
             if float(weights @ trial.log_density(x, y)) > now:
                 targets[k, j], mechanisms[j] = 0, trial
         if np.array_equal(targets, state.targets):
             return state
         simpler = refine(
-            problem, resp, targets, state.adjacency, mechanisms, n_components=self.n_components, iterations=5
+            problem,
+            resp,
+            targets,
+            state.adjacency,
+            mechanisms,
+            n_components=self.n_components,
+            iterations=SIMPLER_STEPS,
         )
         return simpler if simpler.evidence > state.evidence else state
 
@@ -216,7 +237,7 @@ class Moves:
         """Pairs with the change of the variational bound if they become one, and the targets it would have."""
         problem, resp = self.problem, state.responsibilities
         n = problem.n_rows
-        counts = np.maximum(resp.sum(axis=0), 1e-9)
+        counts = np.maximum(resp.sum(axis=0), EMPTY)
         entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
         density = np.stack(
             [
@@ -245,7 +266,7 @@ class Moves:
                     else:
                         now += float(resp[:, k] @ state.model.variable_log_density(problem.z, int(j), k))
                         now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
-                            max(counts[k], 2.0)
+                            max(counts[k], FEWEST_ROWS)
                         )
                 own = fit_own(
                     problem, int(j), state.model.parents[j], state.mechanism(int(j)), both,
@@ -270,7 +291,7 @@ class Moves:
         while state.n_regimes > max(self.problem.n_labelled, 1):
             merges = sorted(self._merges(state), key=lambda m: -m[0])
             excess = state.n_regimes > self.problem.max_regimes
-            for change, a, b, targets in merges[:1] if excess else merges[:3]:
+            for change, a, b, targets in merges[:1] if excess else merges[:MERGE_TRIES]:
                 if change <= 0.0 and not excess:
                     return state
                 responsibilities = state.responsibilities.copy()
@@ -278,7 +299,10 @@ class Moves:
                 joined = state.targets.copy()
                 joined[a] = targets
                 trial = self._refine(
-                    state, np.delete(responsibilities, b, axis=1), np.delete(joined, b, axis=0), 5
+                    state,
+                    np.delete(responsibilities, b, axis=1),
+                    np.delete(joined, b, axis=0),
+                    NETWORK_MERGE_STEPS,
                 )
                 if excess or trial.evidence > state.evidence:
                     state = trial
@@ -298,15 +322,15 @@ class Moves:
         problem = self.problem
         found = []
         for j in range(problem.n_variables):
-            if self.n_components >= FLEXIBLE:
+            if self.n_components >= MIXED_NOISE:
                 found.append((state.mechanism(j).noise, 0.0))
                 continue
             weights = state.following(j)
             residual = state.residual(problem.z, j)
             now = state.mechanism(j).noise
-            flexible = fit_noise(residual, np.maximum(weights, 1e-9), FLEXIBLE)
+            flexible = fit_noise(residual, np.maximum(weights, EMPTY), MIXED_NOISE)
             gain = float(weights @ (flexible.log_density(residual) - now.log_density(residual)))
-            gain -= 0.5 * (flexible.n_parameters - now.n_parameters) * np.log(max(weights.sum(), 2.0))
+            gain -= 0.5 * (flexible.n_parameters - now.n_parameters) * np.log(max(weights.sum(), FEWEST_ROWS))
             found.append((flexible, gain) if gain > 0.0 else (now, 0.0))
         return found
 
@@ -325,10 +349,12 @@ class Moves:
             moved = state.responsibilities[:, birth.regime] * birth.leaving
             responsibilities = np.column_stack([state.responsibilities, moved])
             responsibilities[:, birth.regime] -= moved
-            trial = self._refine(state, responsibilities, np.vstack([state.targets, birth.targets]), 6)
+            trial = self._refine(
+                state, responsibilities, np.vstack([state.targets, birth.targets]), BIRTH_STEPS
+            )
             if trial.n_regimes > self.problem.max_regimes:
                 trial = self.merge(trial)
-            to_beat = birth.to_beat + BIRTH * self.problem.n_rows
+            to_beat = birth.to_beat + BIRTH_PER_ROW * self.problem.n_rows
             if trial.evidence > state.evidence + to_beat and not self._is_stranger(state, trial):
                 return trial
         return state

@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.assignment import assign
+from latentdo.model.assignment import LIKELY, assign
 from latentdo.model.mechanisms import NetworkMechanism
-from latentdo.solvers.nonlinear.levenberg import fit_network
+from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
-from latentdo.solvers.nonlinear.rough_scores import FEWEST_ROWS, RoughGraph
+from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import REFERENCE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.starts import patterns, with_labels
+from latentdo.solvers.settings import EMPTY, FAINT, FEWEST_MINORITY, MINORITY_ROUNDS, UNDECIDED
 
 Array = NDArray[np.float64]
-
-ROUNDS = 12
-"""Rounds of EM for one variable's minority."""
 
 
 def predecessors(rough: RoughGraph, problem: Problem) -> list[list[int]]:
@@ -45,20 +43,20 @@ def find_minority(
     """
     x = np.ascontiguousarray(problem.z[:, inputs])
     y = problem.z[:, j]
-    first = np.clip(1.0 - start, 1e-3, 1.0)
+    first = np.clip(1.0 - start, FAINT, 1.0)
     some = np.ascontiguousarray(x[rows])
-    network, _ = fit_network(some, y[rows], first, rng, start_rows=rows.size)
+    network, _ = fit_network(some, y[rows], first, rng, Effort(start_rows=rows.size))
     mechanism = fit_mechanism(some, y[rows], first, network, n_components=n_components)
     second, weights = np.zeros(problem.n_rows), np.zeros(problem.n_rows)
     second[rows], weights[rows] = start, 1.0
     values = np.column_stack([np.ones(problem.n_rows), y])
     codes = np.ascontiguousarray(problem.known[:, j])
-    for _ in range(ROUNDS):
+    for _ in range(MINORITY_ROUNDS):
         known = knowing(log_density=mechanism.log_density(x, y), labels=problem.labels, codes=codes)
-        two_mechanisms(values, 0, 1, known, weights, second, 1, 0.0, FEWEST_ROWS)
+        two_mechanisms(values, 0, 1, known, weights, second, 1, 0.0, FEWEST_MINORITY)
         weights[:] = 1.0
         mechanism = fit_mechanism(
-            x, y, np.clip(1.0 - second, 1e-9, 1.0), mechanism.parameters,
+            x, y, np.clip(1.0 - second, EMPTY, 1.0), mechanism.parameters,
             n_components=n_components, noise=mechanism.noise,
         )  # fmt: skip
         if not second.any():  # as where no regime may target the variable
@@ -72,23 +70,23 @@ def first_regimes(problem: Problem, minority: Array) -> tuple[Array, NDArray[np.
     A variable whose majority and minority were found the wrong way round (nothing tells which is which when it has no
     parents) is turned round first.
     """
-    turned = np.where(minority.mean(axis=0) > 0.5, 1.0 - minority, minority)
+    turned = np.where(minority.mean(axis=0) > LIKELY, 1.0 - minority, minority)
     labelled = np.zeros((problem.n_labelled, problem.n_variables), dtype=np.int8)
     for g in range(problem.n_labelled):
         rows = problem.labels == g
         if rows.any():
-            labelled[g] = turned[rows].mean(axis=0) > 0.5
+            labelled[g] = turned[rows].mean(axis=0) > LIKELY
     labelled[problem.known == TARGET] = 1
     labelled[problem.known == REFERENCE] = 0
     if problem.all_labelled:
         return np.eye(problem.n_labelled)[problem.labels], labelled
     free = patterns(problem, turned)
-    odds = np.log(np.maximum(turned, 1e-12)) - np.log(np.maximum(1.0 - turned, 1e-12))
+    odds = np.log(np.maximum(turned, UNDECIDED)) - np.log(np.maximum(1.0 - turned, UNDECIDED))
     responsibilities = assign(odds @ free.T, np.full(len(free), 1.0 / len(free))).responsibilities
     if problem.n_labelled == 0:
         return responsibilities, free.astype(np.int8)
     joined = with_labels(problem, responsibilities)
     # Clusters that no label claims stay free regimes; they keep the pattern of their rows.
     extra = joined[:, problem.n_labelled :]
-    found = (extra.T @ turned / np.maximum(extra.sum(axis=0)[:, None], 1e-9) > 0.5).astype(np.int8)
+    found = (extra.T @ turned / np.maximum(extra.sum(axis=0)[:, None], EMPTY) > LIKELY).astype(np.int8)
     return joined, np.vstack([labelled, found])

@@ -24,32 +24,25 @@ from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import REFERENCE
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.settings import (
+    FEATURES,
+    FEWEST_CANDIDATES,
+    FEWEST_MINORITY,
+    HANDED_STEPS,
+    LARGEST_LABEL,
+    MAX_PARENT_SETS,
+    MINORITY_CERTAINTY,
+    MINORITY_DOUBT,
+    MINORITY_TAIL,
+    MOVED,
+    PARAMETERS_AN_EDGE,
+    ROUGH_ROWS,
+    ROUGH_STEPS,
+    ROUGH_TOLERANCE,
+    SMALL_SET,
+)
 
 Array = NDArray[np.float64]
-
-ROWS = 1500
-"""Rows on which parent sets are scored."""
-
-FEATURES = 48
-"""Random features of a parent set, besides its variables themselves."""
-
-MAX_PARENT_SETS = 6000
-"""Families scored in all: what fits decides how many candidate parents a variable has."""
-
-PARAMETERS_AN_EDGE = 6.0
-"""What a parent costs, in parameters: a few of the random features are there because of it."""
-
-SMALL_SET = 2
-"""Parent sets up to this size try every first guess of the minority; larger ones continue from their subsets."""
-
-MOVED = 0.05
-"""Minorities that differ less than this, in the mean over rows, are the same."""
-
-TOLERANCE = 2.0
-"""Nats by which a step of EM must raise the likelihood to be followed by another: scores are rough."""
-
-FEWEST_ROWS = 8.0
-"""A smaller minority is given up; the parent set is then scored by its regression alone."""
 
 
 def random_features(x: Array, count: int, rng: np.random.Generator) -> Array:
@@ -129,7 +122,9 @@ class _Lattice:
         known = knowing(products=products, labels=self.labels, codes=codes)
         second = np.array(start, dtype=np.float64)
         value = float(
-            two_mechanisms(rows, q, 1, known, np.ones(n), second, iterations, TOLERANCE, FEWEST_ROWS)
+            two_mechanisms(
+                rows, q, 1, known, np.ones(n), second, iterations, ROUGH_TOLERANCE, FEWEST_MINORITY
+            )
         )
         key = (j, parents)
         if key not in self.loglik or value > self.loglik[key]:
@@ -141,13 +136,20 @@ class _Lattice:
         rank = np.argsort(np.argsort(self.z[:, j])) / max(len(self.z) - 1, 1)
         distance = np.abs(rank - 0.5)
         guesses = [
-            0.02 + 0.9 * mask.astype(np.float64)
-            for mask in (rank < 0.1, rank > 0.9, distance < 0.05, distance > 0.45)
+            MINORITY_DOUBT + MINORITY_CERTAINTY * mask.astype(np.float64)
+            for mask in (
+                rank < MINORITY_TAIL,
+                rank > 1.0 - MINORITY_TAIL,
+                distance < 0.5 * MINORITY_TAIL,
+                distance > 0.5 - 0.5 * MINORITY_TAIL,
+            )
         ]
         for g in range(self.problem.n_labelled):
             mask = self.labels == g
-            if self.problem.known[g, j] != REFERENCE and FEWEST_ROWS <= mask.sum() < 0.9 * len(mask):
-                guesses.append(0.02 + 0.9 * mask)
+            if self.problem.known[g, j] != REFERENCE and FEWEST_MINORITY <= mask.sum() < LARGEST_LABEL * len(
+                mask
+            ):
+                guesses.append(MINORITY_DOUBT + MINORITY_CERTAINTY * mask)
         if self.problem.max_regimes == 1:
             return [np.zeros(len(self.z))]
         return [*guesses, np.zeros(len(self.z))] if self.problem.n_labelled else guesses
@@ -159,11 +161,11 @@ class _Lattice:
             for j in parent_sets[parents]:
                 if len(parents) <= SMALL_SET:
                     for guess in self.guesses[j]:
-                        self.attempt(j, parents, phi, gram, guess, 10)
+                        self.attempt(j, parents, phi, gram, guess, ROUGH_STEPS)
                 if parents:
                     subsets = [tuple(i for i in parents if i != a) for a in parents]
                     best = max(subsets, key=lambda s: self.loglik[j, s])
-                    self.attempt(j, parents, phi, gram, self.minority[j, best], 5)
+                    self.attempt(j, parents, phi, gram, self.minority[j, best], HANDED_STEPS)
 
     def downwards(self, parent_sets: dict[tuple[int, ...], list[int]], candidates: NDArray[np.int64]) -> None:
         """Try the minority of the best superset in every parent set where it is another one."""
@@ -181,7 +183,7 @@ class _Lattice:
             if trials:
                 phi, gram = self.features(parents)
                 for j, start in trials:
-                    self.attempt(j, parents, phi, gram, start, 5)
+                    self.attempt(j, parents, phi, gram, start, HANDED_STEPS)
 
 
 def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -> RoughGraph:
@@ -190,7 +192,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
     Where the graph leaves the order open, variables of less ``lateness [d]`` come first.
     """
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(problem.n_rows)[:ROWS])
+    rows = np.sort(rng.permutation(problem.n_rows)[:ROUGH_ROWS])
     lattice = _Lattice(problem, rows, seed)
     candidates = _candidates(lattice)
     parent_sets = _parent_sets(candidates, problem)
@@ -220,7 +222,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
 
 def bend(problem: Problem, *, seed: int) -> float:
     """Nats a row that a curve gains over a straight line, minorities set aside, in the clearest pair of variables."""
-    rows = np.sort(np.random.default_rng(seed).permutation(problem.n_rows)[:ROWS])
+    rows = np.sort(np.random.default_rng(seed).permutation(problem.n_rows)[:ROUGH_ROWS])
     lattice = _Lattice(problem, rows, seed)
     largest = 0.0
     for i in range(problem.n_variables):
@@ -233,7 +235,7 @@ def bend(problem: Problem, *, seed: int) -> float:
             for view, products in ((line, line.T @ line), (phi, gram)):
                 lattice.loglik.pop((j, (i,)), None)
                 for guess in lattice.guesses[j]:
-                    lattice.attempt(j, (i,), view, products, guess, 10)
+                    lattice.attempt(j, (i,), view, products, guess, ROUGH_STEPS)
                 values.append(lattice.loglik[j, (i,)])
             largest = max(largest, (values[1] - values[0]) / rows.size)
     return largest
@@ -269,7 +271,7 @@ def _candidates(lattice: _Lattice) -> NDArray[np.int64]:
     """As many candidate parents as :data:`MAX_PARENT_SETS` allows: those that alone explain a variable best."""
     problem = lattice.problem
     d = problem.n_variables
-    limit = min(max(int(np.log2(MAX_PARENT_SETS / d)), 3), max(d - 1, 1))
+    limit = min(max(int(np.log2(MAX_PARENT_SETS / d)), FEWEST_CANDIDATES), max(d - 1, 1))
     required = problem.constraints.required
     limit = max(limit, int(required.sum(axis=0).max()))
     allowed = problem.constraints.allowed

@@ -15,17 +15,9 @@ from latentdo.solvers.nonlinear.mechanism import peaks
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
+from latentdo.solvers.settings import CLEAR, PEAKS, SMALLEST_PART
 
 Array = NDArray[np.float64]
-
-CLEAR = 0.97
-"""Mean certainty with which every row of a regime must belong to one of its parts."""
-
-PEAKS = 6
-"""Gaussians that are fitted to a target's values before those that overlap are joined."""
-
-SMALLEST = 0.05
-"""Share of a regime's rows that a part must have."""
 
 
 def divide(problem: Problem, state: State) -> tuple[Array, NDArray[np.int8]]:
@@ -52,7 +44,7 @@ def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[
         overlap = np.array([[rows @ (a * b) for b in groups] for a in groups])
         np.fill_diagonal(overlap, 0.0)
         small = int(sizes.argmin())
-        if sizes[small] < max(problem.min_rows, SMALLEST * rows.sum()):
+        if sizes[small] < max(problem.min_rows, SMALLEST_PART * rows.sum()):
             a, b = small, int(overlap[small].argmax())
         elif rows @ np.max(groups, axis=0) < CLEAR * rows.sum():
             a, b = (int(place) for place in np.unravel_index(overlap.argmax(), overlap.shape))

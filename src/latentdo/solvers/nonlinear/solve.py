@@ -11,12 +11,13 @@ from scipy.special import expit
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
+from latentdo.model.assignment import LIKELY
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.em import fit_model, refine
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.regime_moves import Moves
-from latentdo.solvers.nonlinear.stages import MIXED_NOISE, SEARCH_NOISE, NetworkRun, NetworkStanding
+from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import weigh
@@ -24,12 +25,14 @@ from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.state import State
-
-ANCESTOR_DRAWS = 200
-"""Graphs drawn to see who is whose ancestor."""
-
-SEARCH_ROWS = 12_000
-"""Most rows to search structure on; networks on more take longer and find the same."""
+from latentdo.solvers.settings import (
+    ANCESTOR_DRAWS,
+    FINAL_MECHANISM_STEPS,
+    MIXED_NOISE,
+    NETWORK_ALL_ROWS_STEPS,
+    NETWORK_SEARCH_ROWS,
+    SEARCH_NOISE,
+)
 
 NOISES: Final = {
     "nonlinear": (SEARCH_NOISE,),
@@ -58,7 +61,7 @@ class NetworkStrategy:
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:  # noqa: ARG002
         """See :class:`.driver.Strategy`."""
-        return SEARCH_ROWS
+        return NETWORK_SEARCH_ROWS
 
     def _run(self, run: Run) -> NetworkRun:
         flexible = self.density != "nonlinear"
@@ -89,7 +92,7 @@ class NetworkStrategy:
         everywhere = weigh(problem, state.model)
         return refine(
             problem, everywhere.responsibilities, state.targets, state.adjacency, state.mechanisms,
-            n_components=standing.n_gaussians, iterations=4,
+            n_components=standing.n_gaussians, iterations=NETWORK_ALL_ROWS_STEPS,
         )  # fmt: skip
 
     def conclude(
@@ -107,7 +110,7 @@ class NetworkStrategy:
                 problem,
                 fit_model(
                     problem, responsibilities, targets, state.adjacency, state.mechanisms,
-                    n_components=count, own_components=count, iterations=1,
+                    n_components=count, own_components=count, iterations=FINAL_MECHANISM_STEPS,
                 ),
             )
             for count in NOISES[self.density]
@@ -117,7 +120,7 @@ class NetworkStrategy:
         moves = Moves(problem, standing.n_gaussians, flexible=self.density != "nonlinear")
         probabilities = np.asarray(expit(moves.target_gains(final)))
         # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
-        probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, 0.5))
+        probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, LIKELY))
         # What did not move is no target, whatever a misfit of its network would gain.
         known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
         probabilities = np.where(known, targets, probabilities)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from latentdo.graphs import reachability
+from latentdo.model.assignment import LIKELY
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.network import hidden
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
@@ -22,17 +23,26 @@ from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
+from latentdo.solvers.settings import (
+    COMMON,
+    EMPTY,
+    ENOUGH,
+    LEAVING_ROWS_PER_PARENT,
+    MAX_TRIES,
+    MINORITY_TOLERANCE,
+    NETWORK_SPLIT_MISFITS,
+    NOISIER,
+    PROBE_ROWS,
+    RAREST,
+    RETURN_STEPS,
+    SPLIT_ROWS,
+    SPLIT_STEPS,
+    SPLIT_TAIL,
+    SPLIT_WORTH,
+    STILL_EXPLAINED,
+)
 
 Array = NDArray[np.float64]
-
-PROBE_ROWS = 1500
-"""Rows of a regime on which a second mechanism is looked for."""
-
-ENOUGH = 500
-"""Rows of other regimes that show a mechanism's noise well."""
-
-MAX_TRIES = 6
-"""Proposals of one kind: each costs a few rounds of EM."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +115,14 @@ def _returns(
         odds = noises[j][0].log_density(residual) - state.model.variable_log_density(
             problem.z, int(j), int(k)
         )
-        staying, share = np.asarray(expit(odds)), 0.5
-        for _ in range(20):
-            share = float(np.clip(mine @ staying / max(mine.sum(), 1e-9), 1e-6, 1.0 - 1e-6))
+        staying, share = np.asarray(expit(odds)), LIKELY
+        for _ in range(RETURN_STEPS):
+            share = float(np.clip(mine @ staying / max(mine.sum(), EMPTY), RAREST, 1.0 - RAREST))
             staying = np.asarray(expit(odds + np.log(share / (1.0 - share))))
         if min(mine @ staying, mine @ (1.0 - staying)) < problem.min_rows:
             continue
         gain = float(mine @ (np.logaddexp(np.log(share) + odds, np.log1p(-share))))
-        if gain > 2.0 * np.log(problem.n_rows):
+        if gain > SPLIT_WORTH * np.log(problem.n_rows):
             found.append((gain, int(k), int(j), staying * (problem.labels < 0)))
     return sorted(found, key=lambda one: -one[0])
 
@@ -125,8 +135,8 @@ def _departures(
     births = []
     residuals = [state.residual(problem.z, j) for j in range(problem.n_variables)]
     for k in range(state.n_regimes):
-        member = np.flatnonzero((state.responsibilities[:, k] > 0.5) & (problem.labels < 0))
-        if member.size < 3 * problem.min_rows:
+        member = np.flatnonzero((state.responsibilities[:, k] > LIKELY) & (problem.labels < 0))
+        if member.size < SPLIT_ROWS * problem.min_rows:
             continue
         rows = np.sort(rng.permutation(member)[:PROBE_ROWS])
         for j in range(problem.n_variables):
@@ -141,15 +151,17 @@ def _departures(
             now, best = float(base.sum()), None
             misfit, rank = (np.argsort(np.argsort(v)) / rows.size for v in (base, y))
             view, known = np.column_stack([np.ones(rows.size), y]), knowing(log_density=base)
-            for mask in (misfit < 0.1, misfit < 0.35, rank < 0.15, rank > 0.85):
+            weights = np.ones(rows.size)
+            masks = [misfit < depth for depth in NETWORK_SPLIT_MISFITS]
+            for mask in (*masks, rank < SPLIT_TAIL, rank > 1.0 - SPLIT_TAIL):
                 share = mask.astype(np.float64)
-                value = two_mechanisms(view, 0, 1, known, np.ones(rows.size), share, 25, 0.1)
+                value = two_mechanisms(view, 0, 1, known, weights, share, SPLIT_STEPS, MINORITY_TOLERANCE)
                 if best is None or value > best[0]:
                     best = value, share
             assert best is not None
             gain = (best[0] - now) * member.size / rows.size
-            leaving = best[1] > 0.5
-            if gain > 2.0 * np.log(problem.n_rows) and not _is_misfit(
+            leaving = best[1] > LIKELY
+            if gain > SPLIT_WORTH * np.log(problem.n_rows) and not _is_misfit(
                 problem, state, j, rows, leaving, flexible=flexible
             ):
                 births.append((gain, k, j, rows, best[1]))
@@ -185,7 +197,7 @@ def _is_misfit(
     is not. (Interventions on the function alone are for the minorities at the start to find.)
     """
     parents = state.model.parents[j]
-    if leaving.sum() < 5 * (parents.size + 2) or leaving.all():
+    if leaving.sum() < LEAVING_ROWS_PER_PARENT * (parents.size + 2) or leaving.all():
         return True
     if not parents.size:
         return False
@@ -197,7 +209,7 @@ def _is_misfit(
     if spread < usual and not flexible:
         return True
     left = _left_over(x[leaving], y[leaving])
-    return left < 0.5 * spread and (not problem.imperfect or left < 10.0 * usual)
+    return left < STILL_EXPLAINED * spread and (not problem.imperfect or left < NOISIER * usual)
 
 
 def _left_over(inputs: Array, y: Array) -> float:
@@ -216,4 +228,4 @@ def is_common(state: State, k: int, j: int, leaving: Array) -> bool:
         return False
     here = np.average(leaving, weights=state.responsibilities[:, k])
     elsewhere = np.average(leaving, weights=state.responsibilities[:, sharing].sum(axis=1))
-    return bool(elsewhere > 0.5 * here)
+    return bool(elsewhere > COMMON * here)

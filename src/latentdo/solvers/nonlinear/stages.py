@@ -24,31 +24,20 @@ from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.solve import SCEPTICISM
 from latentdo.solvers.search.state import State
-
-SEARCH_NOISE = 1
-"""Structure is searched with Gaussian noise whatever the density: mixed noise explains bad fits too well."""
-
-MIXED_NOISE = 3
-"""Gaussians in mixed noise: enough for what is neither Gaussian nor of one width."""
-
-PASSES = 2
-"""Further looks for the order, each with the regimes that the last one led to."""
-
-MISFIT = 0.25
-"""Nats per row by which evidence may be wrong because noise is not what the networks assume."""
-
-LUCK = 0.1
-"""Nats per row that networks with mixed noise may gain by an edge the wrong way round, or a target too many."""
-
-REMAINING: Mapping[str, float] = {
-    "regimes": 1.7, "moves": 1.5, "parents": 0.8, "noise": 0.7, "births": 0.4, "final": 0.0,
-}  # fmt: skip
-"""Time left after a step as a share of the time until regimes were first found; from traces of ten variables."""
-
-SETTLED = 0.97
-"""Agreement (adjusted Rand index) of the regimes with those that the order was found with, at which it stands."""
+from latentdo.solvers.settings import (
+    FIRST_STEPS,
+    LOOK_GAIN,
+    LOOKS,
+    LUCK,
+    MISFIT,
+    MIXED_MISFIT,
+    MIXED_NOISE,
+    REMAINING,
+    SCEPTICISM,
+    SEARCH_NOISE,
+    SETTLED,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +137,7 @@ def find_order(
         targets[lost] = known.state.targets[lost]
         start |= better_before(run.problem, known.state, inputs, start, targets)
     state = refine(
-        run.problem, first, targets, _matrix(inputs), start, n_components=SEARCH_NOISE, iterations=12
+        run.problem, first, targets, _matrix(inputs), start, n_components=SEARCH_NOISE, iterations=FIRST_STEPS
     )
     if known is None:
         standing = NetworkStanding(
@@ -197,7 +186,7 @@ def better_before(
     return better
 
 
-def is_better(run: NetworkRun, state: State, before: State, margin: float = 1.0) -> bool:
+def is_better(run: NetworkRun, state: State, before: State, margin: float = LOOK_GAIN) -> bool:
     """Whether a state needs fewer coincidences than the one before, or no more and has ``margin`` more evidence.
 
     Evidence alone does not decide between orders: where noise is not what the networks assume it may prefer a wrong
@@ -205,7 +194,7 @@ def is_better(run: NetworkRun, state: State, before: State, margin: float = 1.0)
     """
     gain = state.evidence - before.evidence
     now, then = conflicts(run.problem, state), conflicts(run.problem, before)
-    allowed = (2.0 * MISFIT if run.flexible else MISFIT) * run.problem.n_rows
+    allowed = (MIXED_MISFIT * MISFIT if run.flexible else MISFIT) * run.problem.n_rows
     return bool(gain > margin + allowed * np.sign(now - then))
 
 
@@ -219,7 +208,7 @@ def look(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
 
 def look_again(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """Look once more, and keep the better state, as long as there is one."""
-    for _ in range(PASSES):
+    for _ in range(LOOKS):
         if run.problem.all_labelled or standing.state.n_regimes == 1:
             break
         fresh = look(run, standing)
@@ -284,7 +273,7 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     changes = Changes.between(run.problem.z, before.responsibilities)
     edges = [(int(i), int(j)) for i, j in np.argwhere(changes.impossible & (before.adjacency == 1))]
     edges += [edge for edge in doubtful_edges(standing.rough, before.adjacency) if edge not in edges]
-    margin = LUCK * run.problem.n_rows if run.flexible else 1.0
+    margin = LUCK * run.problem.n_rows if run.flexible else LOOK_GAIN
     for i, j in edges:
         state = standing.state
         if state.adjacency[i, j]:

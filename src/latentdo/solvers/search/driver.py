@@ -24,9 +24,7 @@ from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem, known_targets
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.state import State
-
-MAX_VARIABLES = 2000
-"""Beyond this the moments of 16 regimes fill gigabytes, and one graph search takes hours."""
+from latentdo.solvers.settings import MAX_VARIABLES
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,16 @@ from numpy.typing import NDArray
 from latentdo.model.fitted import FittedModel
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-BLOCK = 65_536
-"""Rows handled at once: memory beyond the responsibilities does not grow with n."""
+from latentdo.solvers.settings import (
+    BLOCK,
+    EM_STEPS,
+    EM_TOLERANCE,
+    RELEARN_ROUNDS,
+    RELEARN_STEPS,
+    SETTLE_STEPS,
+    TINY,
+    UNDECIDED,
+)
 
 
 def assign_rows(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
@@ -46,7 +53,7 @@ def drop_small(
     kept = responsibilities[:, keep]
     total = kept.sum(axis=1, keepdims=True)
     share = counts[keep] / counts[keep].sum()
-    return np.asarray(np.where(total > 1e-12, kept / np.maximum(total, 1e-300), share)), keep
+    return np.asarray(np.where(total > UNDECIDED, kept / np.maximum(total, TINY), share)), keep
 
 
 def refine(
@@ -54,8 +61,8 @@ def refine(
     responsibilities: NDArray[np.float64],
     adjacency: NDArray[np.int8],
     *,
-    iterations: int = 10,
-    tolerance: float = 0.1,
+    iterations: int = EM_STEPS,
+    tolerance: float = EM_TOLERANCE,
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
     model: FittedModel | None = None,
@@ -104,8 +111,8 @@ def relearn(
     responsibilities: NDArray[np.float64],
     *,
     adjacency: NDArray[np.int8] | None = None,
-    rounds: int = 10,
-    tolerance: float = 0.1,
+    rounds: int = RELEARN_ROUNDS,
+    tolerance: float = EM_TOLERANCE,
     target_prior: float | None = None,
     thorough: bool = False,
     model: FittedModel | None = None,
@@ -117,12 +124,22 @@ def relearn(
         found = search_graph(problem, responsibilities, adjacency, target_prior, model, thorough=thorough)
         if best is not None and adjacency is not None and np.array_equal(found, adjacency):
             state = refine(
-                problem, responsibilities, found, iterations=50, target_prior=target_prior, model=model
+                problem,
+                responsibilities,
+                found,
+                iterations=SETTLE_STEPS,
+                target_prior=target_prior,
+                model=model,
             )
             return state if state.evidence > best.evidence else best
         adjacency = found
         state = refine(
-            problem, responsibilities, adjacency, iterations=5, target_prior=target_prior, model=model
+            problem,
+            responsibilities,
+            adjacency,
+            iterations=RELEARN_STEPS,
+            target_prior=target_prior,
+            model=model,
         )
         if best is not None and state.evidence < best.evidence + tolerance:
             break

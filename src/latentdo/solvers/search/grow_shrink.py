@@ -16,31 +16,19 @@ from numpy.typing import NDArray
 
 from latentdo.compilation import njit
 from latentdo.graphs import topological_order
-from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.solvers.search.local_scores import parent_set_score
+from latentdo.solvers.search.local_scores import RegimeData, parent_set_score
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import target_costs
+from latentdo.solvers.settings import MAX_WALK_SWEEPS, WALK_REACH, WORTHWHILE
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
-
-LIMIT = 50
-"""Variables up to which this is worth its time."""
-
-REACH = 20
-"""Places that a variable walks either way; longer ways are left to the search in tables."""
-
-MAX_SWEEPS = 20
-"""Sweeps over all variables; a few are enough."""
-
-WORTHWHILE = 1e-6
-"""Smallest gain in nats for which anything changes: well above the rounding of sums of scores."""
 
 
 @njit
 def _score(j, members, data):  # type: ignore[no-untyped-def]
     """Score of ``j`` with the parents in ``members [d]``."""
-    moments, counts, fixed, cost, imperfect, floor, max_parents, edge_prior, shares = data
+    moments, counts, fixed, cost, imperfect, max_parents, edge_prior, shares = data
     parents = np.flatnonzero(members)
     if parents.shape[0] > max_parents:
         return -np.inf
@@ -48,8 +36,8 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
     for i in parents:
         prior += edge_prior[i, j]
     chosen = shares[:, j].copy()
-    own = np.ascontiguousarray(fixed[:, j])
-    return prior + parent_set_score(moments, counts, j, parents, own, cost, imperfect, floor, True, chosen)
+    regimes = RegimeData(moments, counts, np.ascontiguousarray(fixed[:, j]), cost, imperfect)
+    return prior + parent_set_score(regimes, j, parents, True, chosen)
 
 
 @njit
@@ -127,7 +115,7 @@ def _walk(order, start, step, graph, scores, allowed, required, data):  # type: 
     best_order, best_graph, best_scores = order, graph, scores
     order, graph, scores = order.copy(), graph.copy(), scores.copy()
     place = start
-    while 0 <= place + step < order.shape[0] and abs(place + step - start) <= REACH:
+    while 0 <= place + step < order.shape[0] and abs(place + step - start) <= WALK_REACH:
         gain += _pass(order, min(place, place + step), graph, scores, allowed, required, data)
         if gain == -np.inf:
             break
@@ -147,7 +135,7 @@ def _climb(order, graph, allowed, required, data):  # type: ignore[no-untyped-de
         j = order[place]
         score = _score(j, graph[j], data)
         scores[j] = _grow_and_shrink(graph[j], score, _possible(order, place, allowed), required, j, data)
-    for _ in range(MAX_SWEEPS):
+    for _ in range(MAX_WALK_SWEEPS):
         improved = False
         for v in range(n_variables):
             start = np.flatnonzero(order == v)[0]
@@ -179,7 +167,6 @@ def improve(
         fixed,
         target_costs(problem, target_prior, len(counts)),
         problem.imperfect,
-        VARIANCE_FLOOR,
         problem.constraints.max_parents,
         problem.penalties.edge_prior,
         shares,

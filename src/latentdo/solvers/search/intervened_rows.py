@@ -21,12 +21,13 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.model.regression import regression, weighted_gram
 from latentdo.solvers.search.local_scores import FREE, LOG_2PI, TARGET
-
-NEGLIGIBLE = 1e-3
-"""Where the products of all rows are given, rows with less than this weight on the smaller side do not count there."""
-
-RIDGE = 1e-7
-"""Added to the diagonal of products found by subtraction, whose rounding could make them singular."""
+from latentdo.solvers.settings import (
+    FAINT,
+    MINORITY_TOLERANCE,
+    ROUGH_RIDGE,
+    ROWS_PER_PARAMETER,
+    SMALL_LINEAR_SET,
+)
 
 
 class Known(NamedTuple):
@@ -83,7 +84,9 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
             leaving[:] = 0.0
         share = leaving.sum()
         rest = total - share
-        if rest < 2.0 * (n_first + 1) or (share < 2.0 * (n_second + 1) and not alone):
+        if rest < ROWS_PER_PARAMETER * (n_first + 1) or (
+            share < ROWS_PER_PARAMETER * (n_second + 1) and not alone
+        ):
             return -np.inf
         if n_first:
             _regress(rows, n_first, known.products, leaving, weights - leaving, factor, log_first)
@@ -127,12 +130,12 @@ def _subtracted_gram(rows, products, others, weights, gram):  # type: ignore[no-
     """Fill ``gram`` from the products of all rows: only the smaller of the two sides is summed."""
     whole = others.sum() > weights.sum()
     few = weights if whole else others
-    chosen = np.flatnonzero(few > NEGLIGIBLE)
+    chosen = np.flatnonzero(few > FAINT)
     scaled = rows[chosen] * np.sqrt(few[chosen]).reshape(-1, 1)
     part = np.dot(scaled.T, scaled)
     gram[:] = part if whole else products - part
     for a in range(len(gram) - 1):
-        gram[a, a] += RIDGE
+        gram[a, a] += ROUGH_RIDGE
 
 
 @njit
@@ -196,15 +199,19 @@ def minority_table(  # type: ignore[no-untyped-def]
             rows[i, size + 1] = z[i, variable]
         n_second = size + 1 if imperfect else 1
         view = rows[:, : size + 2]
-        for start in range(starts.shape[1] if size < 2 else 0):
+        for start in range(starts.shape[1] if size <= SMALL_LINEAR_SET else 0):
             second[:] = starts[:, start]
-            value = two_mechanisms(view, size + 1, n_second, known, weights, second, iterations, 0.1)
+            value = two_mechanisms(
+                view, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE
+            )
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second
         if parent_set >= 0:
             second[:] = posterior[parent_set]
-            value = two_mechanisms(view, size + 1, n_second, known, weights, second, iterations, 0.1)
+            value = two_mechanisms(
+                view, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE
+            )
             if value > loglik[mask]:
                 loglik[mask] = value
                 posterior[mask] = second

@@ -18,10 +18,13 @@ from latentdo.solvers.search.parameters import (
     screen_parents,
     target_probabilities,
 )
-from latentdo.solvers.search.parent_sets import EXACT_LIMIT, MAX_CANDIDATES, ScoreTables, all_candidates
+from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.search.splits import Split, split_by_lines
+from latentdo.solvers.settings import EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
+    from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
 Graph = NDArray[np.int8]
@@ -75,6 +78,12 @@ class Learner(Protocol):
         thorough: bool = False,
     ) -> Graph:
         """Best graph, or the best that can be reached from ``adjacency``; if ``thorough``, by all means there are."""
+        ...
+
+    def split(
+        self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
+    ) -> Split | None:
+        """How some rows of a regime had better be split in two by one variable, if at all."""
         ...
 
     def merge_changes(
@@ -150,9 +159,15 @@ class MomentLearner:
             return adjacency
         if not thorough and np.array_equal(found, adjacency):
             return found
-        if EXACT_LIMIT < problem.n_variables <= grow_shrink.LIMIT:
+        if EXACT_LIMIT < problem.n_variables <= WALK_LIMIT:
             return grow_shrink.improve(problem, statistics, found, target_prior=target_prior)
         return found
+
+    def split(
+        self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
+    ) -> Split | None:
+        """See :class:`Learner`."""
+        return split_by_lines(problem, state, regime, variable, rows)
 
     def merge_changes(
         self, problem: Problem, statistics: Moments, model: FittedModel, pairs: Sequence[tuple[int, int]]

@@ -17,21 +17,21 @@ best, and polishes by single flips with exact refits.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.compilation import njit
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.model.regression import cholesky_residual, regression
+from latentdo.solvers.settings import EMPTY, ROWS_PER_PARAMETER, SCORE_ROUNDING, SHARING_ROUNDS, SHORT_LIST
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 FREE, REFERENCE, TARGET = -1, 0, 1
 """What is known of a (regime, variable) pair: nothing, that the mechanism is shared, that it is a target."""
-
-SHORT_LIST = 24
-"""Parents that stay in the race after the first round of a greedy selection."""
-
-EMPTY = 1e-9
-"""Regimes with fewer (soft) rows than this count as empty."""
 
 
 @njit
@@ -67,8 +67,10 @@ def _pool(grams, shares, size, pooled):  # type: ignore[no-untyped-def]
 
 
 @njit
-def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):  # type: ignore[no-untyped-def]
+def own_scores(grams, counts, imperfect, target_cost, factor, own):  # type: ignore[no-untyped-def]
     """Log-likelihood less cost of every regime's own, intervened mechanism; imperfect ones may ignore parents."""
+    size = grams.shape[1]
+    n_parents = size - 2
     for k in range(grams.shape[0]):
         count = counts[k]
         if count <= EMPTY:
@@ -76,35 +78,37 @@ def own_scores(grams, size, counts, imperfect, floor, target_cost, factor, own):
             continue
         mean = grams[k, 0, size - 1] / count
         residual = max(grams[k, size - 1, size - 1] - count * mean * mean, 0.0)
-        half_log = 0.5 * np.log(max(count, 2.0))
-        best = gaussian_loglik(residual, count, floor) - 2.0 * half_log
-        if imperfect and size > 2 and count > 2.0 * size:
+        half_log = 0.5 * np.log(max(count, FEWEST_ROWS))
+        best = gaussian_loglik(residual, count, VARIANCE_FLOOR) - 2.0 * half_log
+        if imperfect and n_parents > 0 and count > ROWS_PER_PARAMETER * size:
             residual = cholesky_residual(grams[k], size, factor)
-            best = max(best, gaussian_loglik(residual, count, floor) - size * half_log)
+            best = max(best, gaussian_loglik(residual, count, VARIANCE_FLOOR) - size * half_log)
         own[k] = best - target_cost[k]
 
 
 @njit
-def _reference_score(pooled, size, count, floor, factor):  # type: ignore[no-untyped-def]
+def _reference_score(pooled, count, factor):  # type: ignore[no-untyped-def]
     """Penalised log-likelihood of the shared mechanism; too few rows to fit it means minus infinity."""
-    if count < 2.0 * size:
+    size = pooled.shape[0]
+    if count < ROWS_PER_PARAMETER * size:
         return -np.inf
-    return gaussian_loglik(cholesky_residual(pooled, size, factor), count, floor) - 0.5 * size * np.log(count)
+    residual = cholesky_residual(pooled, size, factor)
+    return gaussian_loglik(residual, count, VARIANCE_FLOOR) - 0.5 * size * np.log(count)
 
 
 @njit
-def _reassign_regimes(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
+def _reassign_regimes(grams, counts, fixed, own, shares, pooled, factor, contrast):  # type: ignore[no-untyped-def]
     """Let regimes join or leave the reference mechanism until nothing changes; leaves ``pooled`` up to date."""
-    n_regimes = grams.shape[0]
-    for _ in range(6):
+    n_regimes, size = grams.shape[0], grams.shape[1]
+    for _ in range(SHARING_ROUNDS):
         count = 0.0
         for k in range(n_regimes):
             if shares[k]:
                 count += counts[k]
         _pool(grams, shares, size, pooled)
-        if count < 2.0 * size:
+        if count < ROWS_PER_PARAMETER * size:
             return
-        variance = max(regression(pooled, size, factor, contrast) / count, floor)
+        variance = max(regression(pooled, size, factor, contrast) / count, VARIANCE_FLOOR)
         changed = False
         for k in range(n_regimes):
             if fixed[k] == FREE and counts[k] > EMPTY:
@@ -119,9 +123,9 @@ def _reassign_regimes(grams, size, counts, fixed, own, floor, shares, pooled, fa
 
 
 @njit
-def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best):  # type: ignore[no-untyped-def]
+def _polish(grams, counts, fixed, own, shares, pooled, factor, best):  # type: ignore[no-untyped-def]
     """Flip single regimes, with exact refits, while that raises the score ``best``; returns the new score."""
-    n_regimes = grams.shape[0]
+    n_regimes, size = grams.shape[0], grams.shape[1]
     trial = np.empty((size, size))
     for _ in range(2 * n_regimes):
         count, separate = 0.0, 0.0
@@ -130,7 +134,7 @@ def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best
                 count += counts[k]
             else:
                 separate += own[k]
-        flip, top = -1, best + 1e-9
+        flip, top = -1, best + SCORE_ROUNDING
         for k in range(n_regimes):
             if fixed[k] != FREE or counts[k] <= EMPTY:
                 continue
@@ -139,7 +143,7 @@ def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best
                 for b in range(size):
                     trial[a, b] = pooled[a, b] + sign * grams[k, a, b]
             score = separate - sign * own[k]
-            score += _reference_score(trial, size, count + sign * counts[k], floor, factor)
+            score += _reference_score(trial, count + sign * counts[k], factor)
             if score > top:
                 top, flip = score, k
         if flip < 0:
@@ -151,13 +155,13 @@ def _polish(grams, size, counts, fixed, own, floor, shares, pooled, factor, best
 
 
 @njit
-def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shares):  # type: ignore[no-untyped-def]
+def choose_targets(grams, counts, fixed, own, exhaustive, best_shares):  # type: ignore[no-untyped-def]
     """Best set of regimes that share the reference mechanism: filled into ``best_shares``; returns its score.
 
     ``best_shares`` is the first start on entry. With ``exhaustive``, every regime that no earlier start explained is
     a start of its own.
     """
-    n_regimes = grams.shape[0]
+    n_regimes, size = grams.shape[0], grams.shape[1]
     pooled = np.empty((size, size))
     factor = np.zeros((size, size))
     contrast = np.empty(size)
@@ -170,7 +174,7 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
         for k in range(n_regimes):
             begins = best_shares[k] if start < 0 else k == start
             shares[k] = (begins or fixed[k] == REFERENCE or counts[k] <= EMPTY) and fixed[k] != TARGET
-        _reassign_regimes(grams, size, counts, fixed, own, floor, shares, pooled, factor, contrast)
+        _reassign_regimes(grams, counts, fixed, own, shares, pooled, factor, contrast)
         count, score = 0.0, 0.0
         for k in range(n_regimes):
             covered[k] |= shares[k]
@@ -178,12 +182,12 @@ def choose_targets(grams, size, counts, fixed, own, floor, exhaustive, best_shar
                 count += counts[k]
             else:
                 score += own[k]
-        score += _reference_score(pooled, size, count, floor, factor)
+        score += _reference_score(pooled, count, factor)
         if start < 0 or score > best:
             best = score
             best_shares[:] = shares
     _pool(grams, best_shares, size, pooled)
-    return _polish(grams, size, counts, fixed, own, floor, best_shares, pooled, factor, best)
+    return _polish(grams, counts, fixed, own, best_shares, pooled, factor, best)
 
 
 @njit
@@ -195,11 +199,34 @@ def local_index(variable, parents):  # type: ignore[no-untyped-def]
     return index
 
 
+class RegimeData(NamedTuple):
+    """What the score of one variable knows of the regimes, whatever its parents.
+
+    Parameters
+    ----------
+    moments : ndarray [K, d + 1, d + 1]
+        See :class:`.Moments`.
+    counts : ndarray [K]
+        (Soft) rows of every regime.
+    fixed : ndarray [K] of int8
+        What is known of the variable in every regime.
+    target_cost : ndarray [K]
+        What a target costs in every regime.
+    imperfect : bool
+        Whether intervened mechanisms may use the parents.
+    """
+
+    moments: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    fixed: NDArray[np.int8]
+    target_cost: NDArray[np.float64]
+    imperfect: bool
+
+
 @njit
-def parent_set_score(  # type: ignore[no-untyped-def]
-    moments, counts, variable, parents, fixed, target_cost, imperfect, floor, exhaustive, shares
-):
+def parent_set_score(data, variable, parents, exhaustive, shares):  # type: ignore[no-untyped-def]
     """Score of ``variable`` given ``parents`` (without the parents' prior), the sharing regimes chosen on the way."""
+    moments = data.moments
     n_regimes = moments.shape[0]
     index = local_index(variable, parents)
     size = index.shape[0]
@@ -209,25 +236,13 @@ def parent_set_score(  # type: ignore[no-untyped-def]
             for b in range(size):
                 grams[k, a, b] = moments[k, index[a], index[b]]
     own = np.empty(n_regimes)
-    own_scores(grams, size, counts, imperfect, floor, target_cost, np.zeros((size, size)), own)
-    return choose_targets(grams, size, counts, fixed, own, floor, exhaustive, shares)
+    own_scores(grams, data.counts, data.imperfect, data.target_cost, np.zeros((size, size)), own)
+    return choose_targets(grams, data.counts, data.fixed, own, exhaustive, shares)
 
 
 @njit
 def score_table(  # type: ignore[no-untyped-def]
-    moments,
-    counts,
-    variable,
-    candidates,
-    fixed,
-    target_cost,
-    imperfect,
-    floor,
-    required,
-    max_parents,
-    edge_prior,
-    shares,
-    core,
+    data, variable, candidates, required, max_parents, edge_prior, shares, core
 ):
     """Score of every parent set within ``candidates`` (a bit mask over them), ``[2^c]``.
 
@@ -241,7 +256,7 @@ def score_table(  # type: ignore[no-untyped-def]
     always = 0.0
     for i in core:
         always += edge_prior[i, variable]
-    chosen = np.empty(moments.shape[0], dtype=np.bool_)
+    chosen = np.empty(shares.shape[0], dtype=np.bool_)
     for mask in range(1 << n_candidates):
         if (mask & required) != required:
             continue
@@ -254,16 +269,12 @@ def score_table(  # type: ignore[no-untyped-def]
         if size > max_parents:
             continue
         chosen[:] = shares
-        table[mask] = prior + parent_set_score(
-            moments, counts, variable, parents[:size], fixed, target_cost, imperfect, floor, True, chosen
-        )
+        table[mask] = prior + parent_set_score(data, variable, parents[:size], True, chosen)
     return table
 
 
 @njit
-def greedy_parents(  # type: ignore[no-untyped-def]
-    moments, counts, variable, allowed, first, limit, fixed, target_cost, imperfect, floor, exhaustive, shares
-):
+def greedy_parents(data, variable, allowed, first, limit, exhaustive, shares):  # type: ignore[no-untyped-def]
     """Up to ``limit`` parents among ``allowed``, after those in ``first``.
 
     Half of the free places go to the best *single* additions, the others to a greedy path: children explain a variable
@@ -281,7 +292,7 @@ def greedy_parents(  # type: ignore[no-untyped-def]
                 kept[a] = True
                 in_race[a] = False
     scores = np.empty(allowed.shape[0])
-    trial = np.empty(moments.shape[0], dtype=np.bool_)
+    trial = np.empty(shares.shape[0], dtype=np.bool_)
     singles = (limit - length) // 2
     while kept.sum() < limit and in_race.any():
         scores[:] = -np.inf
@@ -289,18 +300,7 @@ def greedy_parents(  # type: ignore[no-untyped-def]
             if in_race[a]:
                 path[length] = allowed[a]
                 trial[:] = shares
-                scores[a] = parent_set_score(
-                    moments,
-                    counts,
-                    variable,
-                    path[: length + 1],
-                    fixed,
-                    target_cost,
-                    imperfect,
-                    floor,
-                    exhaustive,
-                    trial,
-                )
+                scores[a] = parent_set_score(data, variable, path[: length + 1], exhaustive, trial)
         order = np.argsort(-scores)
         if scores[order[0]] == -np.inf:  # too few rows for one more parent: nothing is left to rank
             break

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-NEGLIGIBLE = 1e-7
-"""Responsibilities below this add nothing that float64 sums would notice, and are skipped."""
+from latentdo.solvers.settings import NEGLIGIBLE
 
 
 @dataclass(frozen=True, eq=False)

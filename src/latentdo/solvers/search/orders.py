@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
-
-MAX_SWEEPS = 200
-"""Sweeps over all variables in one climb; a few are enough unless rounding plays tricks."""
-
-WORTHWHILE = 1e-6
-"""Smallest gain in nats for which a variable moves: well above the rounding of sums of scores."""
-
-IMPOSSIBLE = 1e6
-"""How far below every possible parent set an impossible one counts."""
+from latentdo.solvers.settings import (
+    IMPOSSIBLE,
+    LONGEST_SHAKE,
+    MAX_ORDER_SWEEPS,
+    ORDER_ROUNDING,
+    ORDER_SHAKES,
+    WORTHWHILE,
+)
 
 
 @njit
@@ -82,7 +81,7 @@ def _swap(order, masks, place_of, position):  # type: ignore[no-untyped-def]
 def _climb(order, masks, best, place_of, core):  # type: ignore[no-untyped-def]
     """Insert single variables at their best place until no insertion helps; ``order`` and ``masks`` in place."""
     n_variables = order.shape[0]
-    for _ in range(MAX_SWEEPS):
+    for _ in range(MAX_ORDER_SWEEPS):
         improved = False
         for v in range(n_variables):
             start = 0
@@ -130,8 +129,8 @@ def search_orders(best, place_of, core, order, n_shakes, rng):  # type: ignore[n
     for _ in range(n_shakes):
         trial = order.copy()
         # Moving a short random block is enough to leave a local optimum without losing the rest of the order.
-        for _ in range(rng.integers(1, 4)):
-            source, length = rng.integers(0, n_variables), rng.integers(1, 4)
+        for _ in range(rng.integers(1, LONGEST_SHAKE + 1)):
+            source, length = rng.integers(0, n_variables), rng.integers(1, LONGEST_SHAKE + 1)
             block = trial[source : source + length].copy()
             rest = np.concatenate((trial[:source], trial[source + length :]))
             target = rng.integers(0, rest.shape[0] + 1)
@@ -139,7 +138,7 @@ def search_orders(best, place_of, core, order, n_shakes, rng):  # type: ignore[n
         trial_masks = _masks(trial, place_of)
         _climb(trial, trial_masks, best, place_of, core)
         trial_score = _score(trial, trial_masks, best, core)
-        if trial_score > score - 1e-12:
+        if trial_score > score - ORDER_ROUNDING:
             order, score = trial, trial_score
     return order, score
 
@@ -148,7 +147,7 @@ def best_dag_by_order(
     tables: NDArray[np.float64],
     candidates: NDArray[np.int64],
     order: NDArray[np.int64],
-    n_shakes: int = 50,
+    n_shakes: int = ORDER_SHAKES,
     seed: int = 0,
     core: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int8], float]:

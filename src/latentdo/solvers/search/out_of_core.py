@@ -19,24 +19,18 @@ from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
-from latentdo.solvers.search.em import BLOCK
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, fit_parameters, target_probabilities
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress, regime_names
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem, solve
+from latentdo.solvers.settings import ALL_ROWS_TOLERANCE, BLOCK, GRAPH_PASSES, MAX_PASSES
 
 Array = NDArray[np.float64]
 Part = Callable[[], tuple[Array, NDArray[np.int64]]]
 """Reads some of the rows, standardised, ``[n, d]``, and their labels, -1 where unknown, ``[n]``; called once a pass,
 wherever it is sent."""
-
-MAX_PASSES = 20
-"""Passes of EM over all rows; a sample of many rows leaves little to do, and three to six are usual."""
-
-TOLERANCE = 1.0
-"""A pass that raises the evidence by less than so many nats is the last but one."""
 
 
 def solve_in_parts(
@@ -72,7 +66,7 @@ def solve_in_parts(
     moments, loglik = one_pass(parts, model, configuration.n_jobs, ranks)
     evidence = -np.inf
     for number in range(1, MAX_PASSES + 1):
-        if number <= 2:  # all rows may show edges that the sample left open
+        if number <= GRAPH_PASSES:  # all rows may show edges that the sample left open
             adjacency = problem.learner.best_graph(problem, moments, adjacency, thorough=True)
         targets, _ = choose_all_targets(problem, moments, adjacency)
         moments, targets = _canonical(problem, moments, targets)
@@ -91,7 +85,7 @@ def solve_in_parts(
         history.append(entry)
         if progress is not None:
             progress(entry)
-        if number > 2 and loglik - cost < evidence + TOLERANCE:
+        if number > GRAPH_PASSES and loglik - cost < evidence + ALL_ROWS_TOLERANCE:
             break
         evidence = loglik - cost
     tables = problem.learner.tables(problem, fitted_to, adjacency, targets)

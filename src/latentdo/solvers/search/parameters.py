@@ -12,10 +12,11 @@ from latentdo.compilation import njit
 from latentdo.model.fitted import FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.model.regression import regression
 from latentdo.solvers.search.local_scores import (
-    EMPTY,
     FREE,
+    RegimeData,
     gaussian_loglik,
     greedy_parents,
     local_index,
@@ -24,12 +25,10 @@ from latentdo.solvers.search.local_scores import (
 )
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parent_sets import ScoreTables
+from latentdo.solvers.settings import EMPTY, ROWS_PER_PARAMETER, SPARE
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
-
-SPARE = 4
-"""Places among the candidates that current parents leave to others."""
 
 
 def target_costs(problem: Problem, target_prior: float | None, n_regimes: int) -> NDArray[np.float64]:
@@ -53,16 +52,12 @@ def score_parent_sets(
     shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
+        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
         return np.asarray(
             score_table(
-                moments.matrices,
-                counts,
+                data,
                 j,
                 own,
-                fixed[:, j],
-                cost,
-                problem.imperfect,
-                VARIANCE_FLOOR,
                 required,
                 problem.constraints.max_parents,
                 problem.penalties.edge_prior,
@@ -98,19 +93,18 @@ def screen_parents(
         must = problem.constraints.required[:, j] | (adjacency[:, j] == 1)
         first = np.flatnonzero(must & problem.constraints.allowed[:, j])
         shares = np.ones(len(counts), dtype=bool) if targets is None else targets[:, j] == 0
-        scored = (fixed[:, j], cost, problem.imperfect, VARIANCE_FLOOR, targets is None)
+        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
+        exhaustive = targets is None
         surplus = max(first.size - max(limit - SPARE, 1), 0)
         if surplus:
             without = [
-                parent_set_score(moments.matrices, counts, j, np.delete(first, a), *scored, shares.copy())
+                parent_set_score(data, j, np.delete(first, a), exhaustive, shares.copy())
                 for a in range(first.size)
             ]
             core = first[np.argsort(without, kind="stable")[:surplus]]
         else:
             core = first[:0]
-        chosen = greedy_parents(
-            moments.matrices, counts, j, allowed, first, limit + core.size, *scored, shares
-        )
+        chosen = greedy_parents(data, j, allowed, first, limit + core.size, exhaustive, shares)
         chosen = np.setdiff1d(chosen, core)
         candidates[j, : chosen.size] = chosen
         cores.append(core)
@@ -134,18 +128,9 @@ def choose_all_targets(
     for j in range(problem.n_variables) if variables is None else variables:
         shares = np.ones(len(counts), dtype=bool)
         parents = np.flatnonzero(adjacency[:, j])
-        scores[j] = problem.penalties.edge_prior[parents, j].sum() + parent_set_score(
-            moments.matrices,
-            counts,
-            j,
-            parents,
-            fixed[:, j],
-            cost,
-            problem.imperfect,
-            VARIANCE_FLOOR,
-            True,
-            shares,
-        )
+        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
+        scores[j] = problem.penalties.edge_prior[parents, j].sum()
+        scores[j] += parent_set_score(data, j, parents, True, shares)
         targets[:, j] = ~shares
     return targets, scores
 
@@ -182,22 +167,22 @@ def fit_parameters(
         shared = np.flatnonzero(targets[:, j] == 0)
         count = float(counts[shared].sum())
         coefficients, variance = np.zeros(parents.size + 1), 1.0
-        if count > 2.0 * (parents.size + 2):
+        if count > ROWS_PER_PARAMETER * (parents.size + 2):
             coefficients, residual = _fit_mechanism(moments.matrices, shared, parents, j)
             variance = max(residual / count, VARIANCE_FLOOR)
         reference.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
     for k, j in np.argwhere(targets):
         count, alone = float(counts[k]), np.array([k])
         coefficients, residual = _fit_mechanism(moments.matrices, alone, none, j)
-        half_log = 0.5 * np.log(max(count, 2.0))
+        half_log = 0.5 * np.log(max(count, FEWEST_ROWS))
         value = gaussian_loglik(residual, count, VARIANCE_FLOOR)
         parents = np.flatnonzero(adjacency[:, j])
-        if problem.imperfect and parents.size and count > 2.0 * (parents.size + 2):
+        if problem.imperfect and parents.size and count > ROWS_PER_PARAMETER * (parents.size + 2):
             trial, trial_residual = _fit_mechanism(moments.matrices, alone, parents, j)
             trial_value = gaussian_loglik(trial_residual, count, VARIANCE_FLOOR)
             if trial_value - parents.size * half_log > value:
                 coefficients, residual = trial, trial_residual
-        variance = max(residual / max(count, 1e-9), VARIANCE_FLOOR)
+        variance = max(residual / max(count, EMPTY), VARIANCE_FLOOR)
         own.append(LinearMechanism(coefficients, Noise.gaussian(variance)))
     topology = Topology(adjacency, targets, counts / n)
     return FittedModel(topology, tuple(reference), own_mechanisms(targets, own))
@@ -221,18 +206,8 @@ def target_probabilities(
             for value in (0, 1):
                 fixed = targets[:, j].copy()
                 fixed[k] = value
-                scores[value] = parent_set_score(
-                    moments.matrices,
-                    counts,
-                    j,
-                    parents,
-                    fixed,
-                    cost,
-                    problem.imperfect,
-                    VARIANCE_FLOOR,
-                    False,
-                    fixed == 0,
-                )
+                data = RegimeData(moments.matrices, counts, fixed, cost, problem.imperfect)
+                scores[value] = parent_set_score(data, j, parents, False, fixed == 0)
             probabilities[k, j] = expit(scores[1] - scores[0]) if np.isfinite(scores).any() else targets[k, j]
     probabilities[0] = 0.0  # the reference, whoever was found to belong to it
     return probabilities

@@ -12,12 +12,7 @@ from latentdo.graphs import topological_order
 from latentdo.graphs.constraints import Constraints
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.orders import best_dag_by_order
-
-EXACT_LIMIT = 12
-"""Up to this many variables dynamic programming over subsets takes well under a second."""
-
-MAX_CANDIDATES = 10
-"""Candidate parents a variable in larger problems: 2^10 parent sets each."""
+from latentdo.solvers.settings import EXACT_LIMIT, PARTIAL_RIDGE, TINY
 
 
 def _nobody() -> NDArray[np.int64]:
@@ -132,9 +127,9 @@ def correlated_candidates(
     """
     d = len(covariance)
     limit = min(max(limit, int(constraints.required.sum(axis=0).max())), d - 1)
-    ridge = covariance + 1e-9 * np.trace(covariance) / d * np.eye(d)
+    ridge = covariance + PARTIAL_RIDGE * np.trace(covariance) / d * np.eye(d)
     precision = np.linalg.pinv(ridge, hermitian=True)
-    scale = np.sqrt(np.maximum(np.diag(precision), 1e-300))
+    scale = np.sqrt(np.maximum(np.diag(precision), TINY))
     partial = np.abs(precision) / np.outer(scale, scale)
     candidates = np.full((d, max(limit, 1)), -1, dtype=np.int64)
     for j in range(d):

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from latentdo.compilation import njit
 from latentdo.graphs import reachability, topological_order
 from latentdo.solvers.search.parent_sets import ScoreTables
-
-NEGLIGIBLE = -40.0
-"""Log-probability below which a layering cannot change any marginal in float64."""
-
-LAYER_LIMIT = 11
-"""Up to this many variables the sum over DAGs is exact; it takes 4^d steps."""
+from latentdo.solvers.settings import (
+    BURN_IN,
+    LAYER_LIMIT,
+    NEGLIGIBLE_LOG,
+    ORDER_STEP,
+    SAMPLE_THINNING,
+    SAMPLED_DAGS,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ def graph_posterior(
     start: NDArray[np.int8],
     *,
     temperature: float = 1.0,
-    n_samples: int = 500,
+    n_samples: int = SAMPLED_DAGS,
     seed: int = 0,
 ) -> GraphPosterior:
     """Edge and ancestor probabilities from parent-set scores.
@@ -71,7 +73,7 @@ def graph_posterior(
     order = np.array(topological_order(start), dtype=np.int64)
     rng = np.random.default_rng(seed)
     scores = tables.scores / temperature
-    dags = _sample_by_order(scores, tables.candidates, tables.core, order, n_samples, 20, rng)
+    dags = _sample_by_order(scores, tables.candidates, tables.core, order, n_samples, SAMPLE_THINNING, rng)
     return GraphPosterior(dags.mean(axis=0), _mean_reachability(dags), exact=False)
 
 
@@ -203,7 +205,7 @@ def _edge_marginals(scores, sums, value):  # type: ignore[no-untyped-def]
         layer = placed
         while True:
             here = forward[placed, layer]
-            if rest and here + value[placed, layer] - total > NEGLIGIBLE:
+            if rest and here + value[placed, layer] - total > NEGLIGIBLE_LOG:
                 _layer_terms(sums, placed, layer, terms)
                 _rest_sums(terms, rest, products)
                 joins[:] = 0.0
@@ -315,10 +317,10 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
         position[order[a]] = a
     dags = np.zeros((n_samples, n_variables, n_variables), dtype=np.int8)
     weights, sets = np.empty(n_sets), np.empty(n_sets, dtype=np.int64)
-    for step in range((n_samples + n_samples // 5) * thinning * n_variables):
+    for step in range((n_samples + n_samples // BURN_IN) * thinning * n_variables):
         # Insert a variable a few places away; only the parent sets in between can change.
         source = rng.integers(0, n_variables)
-        target = min(max(source + rng.integers(-4, 5), 0), n_variables - 1)
+        target = min(max(source + rng.integers(-ORDER_STEP, ORDER_STEP + 1), 0), n_variables - 1)
         low, high = min(source, target), max(source, target)
         before = _order_score(sums, candidates, core, order, position, low, high)
         _move(order, position, source, target)
@@ -326,7 +328,7 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
         if np.log(rng.random()) > after - before:
             _move(order, position, target, source)
         if (step + 1) % (thinning * n_variables) == 0:
-            kept = (step + 1) // (thinning * n_variables) - 1 - n_samples // 5
+            kept = (step + 1) // (thinning * n_variables) - 1 - n_samples // BURN_IN
             if kept < 0 or kept >= n_samples:
                 continue
             for j in range(n_variables):

@@ -13,6 +13,7 @@ from latentdo.ranks import Ranks
 from latentdo.solvers.search.learner import Learner, MomentLearner
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.settings import MIN_ROWS
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Problem:
     penalties: Penalties
     imperfect: bool
     max_regimes: int
-    min_rows: float = 10.0
+    min_rows: float = MIN_ROWS
     learner: Learner = field(default_factory=MomentLearner)
     n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.solvers.search.em import refine, relearn
-from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-TINY = 1e-300
-
-OVERLAP = 0.9
-"""Regimes overlap if rows belong to their likeliest regime with less than this probability on average."""
-
-PROBE_ROWS = 1500
-"""Rows of a regime on which its possible splits are compared."""
-
-MAX_ROUNDS_AT_LIMIT = 8
-"""Rounds of births with as many regimes as are allowed."""
-
-MAX_TAILS = 30
-"""Variables whose tails are tried in one round."""
+from latentdo.solvers.settings import (
+    BIRTH_GAIN,
+    BIRTH_ROUNDS,
+    BIRTH_TRIES,
+    BIRTH_TRIES_AT_LIMIT,
+    BIRTH_WORTH,
+    FREE_TAIL_STEPS,
+    FREE_TAIL_TOLERANCE,
+    GRAPH_GAIN,
+    MAX_ROUNDS_AT_LIMIT,
+    MAX_TAILS,
+    MEMBERSHIP,
+    MERGE_TRIES,
+    OVERLAP,
+    SEVERAL_MERGES_STEPS,
+    TAIL,
+    TAIL_LOSS,
+    TAIL_SHARE,
+    TAIL_STEPS,
+    TINY,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,86 +69,17 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
     In every regime and variable: does part of the rows follow the reference mechanism (or the regime's own) and
     the rest another one?
     """
-    worth = 1.5 * np.log(problem.n_rows)
+    worth = BIRTH_WORTH * np.log(problem.n_rows)
     births = []
     for k in range(state.n_regimes):
-        rows = np.flatnonzero((state.responsibilities[:, k] > 0.02) & (problem.labels < 0))
+        rows = np.flatnonzero((state.responsibilities[:, k] > MEMBERSHIP) & (problem.labels < 0))
         if rows.size < 2 * problem.min_rows:
             continue
-        probe = rows[:: -(-rows.size // PROBE_ROWS)]
-        scale = state.responsibilities[rows, k].sum() / state.responsibilities[probe, k].sum()
         for j in range(problem.n_variables):
-            split = _best_split(problem, state, k, j, probe)
-            if split is None or split.gain * scale < worth:
-                continue
-            share = split.share if probe.size == rows.size else _extend(problem, split, rows)
-            births.append(Birth(split.gain * scale, k, j, rows, share))
+            split = problem.learner.split(problem, state, k, j, rows)
+            if split is not None and split.gain > worth:
+                births.append(Birth(split.gain, k, j, rows, split.share))
     return sorted(births, key=lambda birth: -birth.gain)
-
-
-_Base = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Log-density of given rows under a mechanism."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Split:
-    """The best way to split some rows of a regime in two by one variable."""
-
-    gain: float
-    rows: NDArray[np.int64]
-    share: NDArray[np.float64]
-    base: _Base
-    columns: NDArray[np.int64]
-
-
-def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> _Split | None:
-    """Try several guesses for a few steps, and follow the best of them to the end."""
-    model, z = state.model, problem.z[rows]
-    weights = np.ascontiguousarray(state.responsibilities[rows, k])
-    bases: list[_Base] = [lambda at: model.log_density_under(problem.z[at], j, model.reference[j])]
-    if state.targets[k, j]:
-        bases.append(lambda at: model.variable_log_density(problem.z[at], j, k))
-    now = float(weights @ bases[-1](rows))
-    parents = np.flatnonzero(state.adjacency[:, j])
-    shapes = [np.array([0, 1 + j])]
-    if problem.imperfect and parents.size:
-        shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
-    top, best = -np.inf, None
-    for base in bases:
-        density = knowing(log_density=base(rows))
-        for columns in shapes:
-            view = np.ascontiguousarray(problem.design[rows][:, columns])
-            for guess in _guesses(density.log_density, z[:, j]):
-                value = two_mechanisms(view, 0, columns.size - 1, density, weights, guess, 4, 0.1)
-                if value > top:
-                    top, best = value, _Split(0.0, rows, guess, base, columns)
-    if best is None:
-        return None
-    view = np.ascontiguousarray(problem.design[rows][:, best.columns])
-    density, share = knowing(log_density=best.base(rows)), best.share.copy()
-    value = two_mechanisms(view, 0, best.columns.size - 1, density, weights, share, 25, 0.1)
-    return replace(best, gain=float(value) - now, share=share) if value > now else None
-
-
-def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Carry a split found on some rows to all: one more step, started from the nearest probed value of the variable."""
-    known = problem.design[split.rows, split.columns[-1]]
-    order = np.argsort(known)
-    place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
-    share = np.array(split.share[order[place]])
-    view = np.ascontiguousarray(problem.design[rows][:, split.columns])
-    n_second = split.columns.size - 1
-    density = knowing(log_density=split.base(rows))
-    two_mechanisms(view, 0, n_second, density, np.ones(rows.size), share, 10, 0.1)
-    return share
-
-
-def _guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Who might leave: the rows that the mechanism explains worst, at three depths, and either end of the values."""
-    misfit = np.argsort(np.argsort(base)) / len(base)
-    rank = np.argsort(np.argsort(values)) / len(values)
-    masks = [misfit < 0.1, misfit < 0.35, misfit < 0.7, rank < 0.15, rank > 0.85]
-    return [mask.astype(np.float64) for mask in masks]
 
 
 def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int]]:
@@ -194,7 +130,7 @@ def merge_while_better(problem: Problem, state: State) -> State:
         if excess > 0:
             state = _merge_several(problem, state, merges, excess)
             continue
-        for change, a, b in merges[:3]:
+        for change, a, b in merges[:MERGE_TRIES]:
             trial = None
             if change > 0:
                 joined = merge(state.responsibilities, a, b)
@@ -218,7 +154,9 @@ def _merge_several(problem: Problem, state: State, merges: list[tuple[float, int
             responsibilities[:, a] += responsibilities[:, b]
             gone.append(b)
             used |= {a, b}
-    return refine(problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=5)
+    return refine(
+        problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=SEVERAL_MERGES_STEPS
+    )
 
 
 def fits(state: State, max_regimes: int) -> bool:
@@ -242,7 +180,7 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
     trial = refine(problem, responsibilities, state.adjacency, model=state.model)
     if trial.n_regimes > problem.max_regimes:
         trial = merge_while_better(problem, trial)
-    return trial if trial.evidence > state.evidence + 1.0 else None
+    return trial if trial.evidence > state.evidence + BIRTH_GAIN else None
 
 
 def overlapping(state: State) -> bool:
@@ -259,26 +197,37 @@ def try_tails(problem: Problem, state: State) -> State:
     known = problem.labels >= 0
     for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
         rank = np.argsort(np.argsort(problem.z[:, j])) / problem.n_rows
-        for tail in (rank < 0.12, rank > 0.88):
+        for tail in (rank < TAIL, rank > 1.0 - TAIL):
             source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
             rows = np.flatnonzero(tail & ~known)
-            birth = Birth(0.0, source, int(j), rows, np.full(rows.size, 0.8))
+            birth = Birth(0.0, source, int(j), rows, np.full(rows.size, TAIL_SHARE))
             targets = np.vstack([state.targets, np.eye(problem.n_variables, dtype=np.int8)[j]])
             targets[-1] |= state.targets[source]
             grown = birth.apply(state.responsibilities)
-            trial = refine(problem, grown, state.adjacency, iterations=12, targets=targets)
-            if trial.evidence < state.evidence - 3.0 * np.log(problem.n_rows):
+            trial = refine(problem, grown, state.adjacency, iterations=TAIL_STEPS, targets=targets)
+            if trial.evidence < state.evidence - TAIL_LOSS * np.log(problem.n_rows):
                 continue
-            trial = refine(problem, trial.responsibilities, state.adjacency, iterations=30, tolerance=0.02)
+            trial = refine(
+                problem,
+                trial.responsibilities,
+                state.adjacency,
+                iterations=FREE_TAIL_STEPS,
+                tolerance=FREE_TAIL_TOLERANCE,
+            )
             if trial.n_regimes > problem.max_regimes:
                 trial = merge_while_better(problem, trial)
-            if trial.evidence > state.evidence + 1.0:
+            if trial.evidence > state.evidence + BIRTH_GAIN:
                 state = merge_while_better(problem, trial)
     return state
 
 
 def improve(
-    problem: Problem, state: State, *, tails: bool = False, rounds: int = 25, same_graph: bool = False
+    problem: Problem,
+    state: State,
+    *,
+    tails: bool = False,
+    rounds: int = BIRTH_ROUNDS,
+    same_graph: bool = False,
 ) -> State:
     """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
     if problem.all_labelled:
@@ -297,7 +246,7 @@ def improve(
         rounds_at_limit += full
         if rounds_at_limit > MAX_ROUNDS_AT_LIMIT:
             break
-        for birth in births[: 3 if full else 8] if grown is None else ():
+        for birth in births[: BIRTH_TRIES_AT_LIMIT if full else BIRTH_TRIES] if grown is None else ():
             grown = _try_births(problem, state, [birth])
             if grown is not None:
                 break
@@ -307,7 +256,7 @@ def improve(
         if same_graph:
             break
         again = relearn(problem, state.responsibilities, adjacency=state.adjacency, model=state.model)
-        if again.evidence < state.evidence + 0.5:
+        if again.evidence < state.evidence + GRAPH_GAIN:
             state = state if state.evidence >= again.evidence else again
             break
         state = merge_while_better(problem, again)

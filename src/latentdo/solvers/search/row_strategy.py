@@ -24,14 +24,9 @@ from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
-from latentdo.solvers.search.solve import SCEPTICISM, LinearStanding, LinearStrategy, conclude
+from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
-
-STARTS_OF_LINES = 1
-"""Starts of the search with lines: only their graph matters where the family does better."""
-
-SEARCH_ROWS = 5000
-"""Most rows to search structure on: the time of every fit grows with them."""
+from latentdo.solvers.settings import ALL_ROWS_STEPS, FAMILY_LINE_STARTS, FAMILY_SEARCH_ROWS, SCEPTICISM
 
 
 def solve(
@@ -54,11 +49,11 @@ class RowStrategy:
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
         """See :class:`.driver.Strategy`."""
-        return min(SEARCH_ROWS, LinearStrategy().search_rows(problem, configuration))
+        return min(FAMILY_SEARCH_ROWS, LinearStrategy().search_rows(problem, configuration))
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`."""
-        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, STARTS_OF_LINES))
+        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
         lines = LinearStrategy().search(
             replace(run, journal=run.journal.under("lines"), configuration=configuration)
         )
@@ -105,7 +100,11 @@ class RowStrategy:
         state = configuration.ranks.from_first(standing.state)
         responsibilities, _ = assign_rows(problem, state.model)
         return refine(
-            self._problem(problem), responsibilities, state.adjacency, iterations=5, model=state.model
+            self._problem(problem),
+            responsibilities,
+            state.adjacency,
+            iterations=ALL_ROWS_STEPS,
+            model=state.model,
         )
 
     def conclude(

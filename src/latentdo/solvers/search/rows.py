@@ -23,30 +23,26 @@ from scipy.special import expit
 from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.family import RowFamily, evidence
 from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.search.splits import Split, guesses
+from latentdo.solvers.settings import (
+    FAMILY_CANDIDATES,
+    FAMILY_FAINT,
+    FAMILY_GAIN,
+    FAMILY_GLANCE,
+    FAMILY_ROUNDS,
+    FAMILY_SPLIT_STEPS,
+    ROWS_PER_PARAMETER,
+)
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
-
-MAX_CANDIDATES = 6
-"""Candidate parents per variable: 2^6 parent sets, each of which costs a fit per regime."""
-
-FEWEST_PER_PARAMETER = 2.0
-"""Rows that a mechanism needs per parameter to be fitted at all."""
-
-ROUNDS = 3
-"""How often regimes may join or leave a reference mechanism, each time with a fit."""
-
-WORTHWHILE = 0.1
-"""Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
-
-NEGLIGIBLE = 1e-4
-"""Rows of less weight are left out of a fit."""
+    from latentdo.solvers.search.state import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +90,7 @@ class WeightedRows:
     @cached_property
     def members(self) -> list[tuple[NDArray[np.int64], Array]]:
         """Rows of every regime, without those that hardly count, and how much they do."""
-        rows = [np.flatnonzero(column > NEGLIGIBLE) for column in self.responsibilities.T]
+        rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
         return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
 
 
@@ -156,7 +152,7 @@ class RowLearner:
         target_prior: float | None = None,
     ) -> ScoreTables:
         """See :class:`.learner.Learner`; lines screen the candidates, which sees interventions but not all curves."""
-        if problem.n_variables - 1 <= MAX_CANDIDATES:
+        if problem.n_variables - 1 <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
             if targets is None and statistics.model is not None:
@@ -164,7 +160,7 @@ class RowLearner:
                 if len(targets) != statistics.responsibilities.shape[1]:
                     targets = None
             candidates, core = screen_parents(
-                problem, statistics.moments(problem), adjacency, targets, MAX_CANDIDATES
+                problem, statistics.moments(problem), adjacency, targets, FAMILY_CANDIDATES
             )
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
@@ -226,7 +222,7 @@ class RowLearner:
                 else:
                     changes.append((gains[i, j], i, j, False))
             for gain, i, j, turned in sorted(changes, reverse=True):
-                if gain < WORTHWHILE:
+                if gain < FAMILY_GAIN:
                     return graph
                 trial = graph.copy()
                 trial[i, j] ^= 1
@@ -236,6 +232,48 @@ class RowLearner:
                     break
             else:
                 return graph
+
+    def split(
+        self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
+    ) -> Split | None:
+        """See :class:`.learner.Learner`: mechanisms of the family on both sides, each fitted to its rows.
+
+        Noise of any shape may have absorbed an intervention; so what stays is fitted anew without those who leave.
+        """
+        x = state.model.inputs(problem.z, variable)[rows]
+        y, weights = np.ascontiguousarray(problem.z[rows, variable]), state.responsibilities[rows, regime]
+        whole = self.family.fit(x, y, weights, state.model.mechanism(variable, regime))
+        now = evidence(whole, x, y, weights)
+        best = Split(0.0, np.empty(0))
+        density = whole.log_density(x, y)
+        for guess in [*guesses(density, y), *whole.parts(x, y)]:
+            found = self._two(problem, x, y, weights, guess, FAMILY_GLANCE)
+            if found.gain - now > best.gain:
+                best = Split(found.gain - now, found.share)
+        if not best.share.size:
+            return None
+        found = self._two(problem, x, y, weights, best.share, FAMILY_SPLIT_STEPS)
+        return found._replace(gain=found.gain - now) if found.gain - now > best.gain else best
+
+    def _two(self, problem: Problem, x: Array, y: Array, weights: Array, share: Array, steps: int) -> Split:
+        """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""
+        value, total = -np.inf, float(weights.sum())
+        for _ in range(steps):
+            leaving = weights * share
+            count = float(leaving.sum())
+            if min(count, total - count) < problem.min_rows:
+                break
+            stays = self._fitted(x, y, weights - leaving, None)
+            some = leaving > FAMILY_FAINT
+            leaves = self.family.intervene(
+                x[some], y[some], leaving[some], stays, imperfect=problem.imperfect
+            )
+            log_odds = leaves.log_density(x, y) - stays.log_density(x, y) + np.log(count / (total - count))
+            terms = stays.log_density(x, y) + np.log1p(-count / total) + np.logaddexp(0.0, log_odds)
+            cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)
+            value = float(weights @ terms) - 0.5 * float(cost) - 0.5 * float(np.log(total))
+            share = expit(log_odds)
+        return Split(value, share)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
@@ -257,7 +295,7 @@ class RowLearner:
         changes = []
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
-            rows = np.flatnonzero(both > NEGLIGIBLE)
+            rows = np.flatnonzero(both > FAMILY_FAINT)
             change = 0.0
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
                 change += (
@@ -321,7 +359,7 @@ class RowLearner:
         start = None if statistics.model is None else statistics.model.reference[j]
         tried: dict[bytes, Local] = {}
         for shares in self._first_shares(problem, statistics, j, parents, known):
-            for _ in range(ROUNDS):
+            for _ in range(FAMILY_ROUNDS):
                 if shares.tobytes() in tried:
                     break
                 found, better = self._fit_shares(
@@ -357,7 +395,7 @@ class RowLearner:
         worth |= ~shares & (counts >= problem.min_rows)
         for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
             mine, weight = statistics.members[k]
-            if mine.size < 2:
+            if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0
                 continue
             own[k], gains[k] = self._intervened(problem, x[mine], y[mine], weight, reference, density[mine])
@@ -365,7 +403,7 @@ class RowLearner:
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
         own = {k: mechanism for k, mechanism in own.items() if not shares[k]}
         score = float(weights @ density) - 0.5 * reference.n_parameters * float(np.log(max(count, 2.0)))
-        if count < FEWEST_PER_PARAMETER * reference.n_parameters:
+        if count < ROWS_PER_PARAMETER * reference.n_parameters:
             score = -np.inf
         score += sum(float(resp[:, k] @ density) + gains[k] for k in own)
         return Local(score, shares, reference, own), ~leaves
@@ -397,7 +435,7 @@ class RowLearner:
 
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
-        rows = weights > NEGLIGIBLE
+        rows = weights > FAMILY_FAINT
         if not rows.all():
             x, y, weights = x[rows], y[rows], weights[rows]
         found: Mechanism = self.family.fit(x, y, weights, start)

@@ -21,11 +21,19 @@ from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.local_scores import LOG_2PI
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-MAX_NOISE_COMPONENTS = 3
-
-MAX_NOISE_ROWS = 2000
-"""The shape of the noise is learnt from at most this many rows, and its gain scaled to all."""
+from latentdo.solvers.settings import (
+    DETERMINED,
+    EMPTY,
+    MAX_NOISE_GAUSSIANS,
+    MAX_NOISE_ROWS,
+    NOISE_FLOOR,
+    NOISE_STEPS,
+    NOISE_TOLERANCE,
+    SIDE_WIDTH,
+    SINH_BOUNDS,
+    SINH_RANGE,
+    TAIL_WIDTHS,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +75,7 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
 
     ``rows [n, q]`` holds ones, regressors and, last, the values; ``spread`` is the scale of the residuals.
     """
-    if spread**2 <= 10.0 * VARIANCE_FLOOR:
+    if spread**2 <= DETERMINED * VARIANCE_FLOOR:
         return 0.0  # a variable that its parents determine has only rounding for noise
     n = len(rows)
     rows = np.ascontiguousarray(rows[:: -(-n // MAX_NOISE_ROWS)])
@@ -76,10 +84,10 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
     residual = (rows[:, -1] - rows[:, :-1] @ coefficients) / spread
     shift = len(rows) * np.log(spread)
     trials = [(sinh_arcsinh_loglik(residual, skewed=skewed) - shift, 1 + skewed) for skewed in (False, True)]
-    for n_components in range(2, MAX_NOISE_COMPONENTS + 1):
+    for n_components in range(2, MAX_NOISE_GAUSSIANS + 1):
         # Two shapes to start from: components side by side (skewness), or of growing width (heavy tails).
-        side = (np.linspace(-spread, spread, n_components), np.full(n_components, 0.7 * spread))
-        wide = (np.zeros(n_components), np.geomspace(0.6, 2.5, n_components) * spread)
+        side = (np.linspace(-spread, spread, n_components), np.full(n_components, SIDE_WIDTH * spread))
+        wide = (np.zeros(n_components), np.geomspace(*TAIL_WIDTHS, n_components) * spread)
         loglik = max(flexible_noise_loglik(rows, *shape) for shape in (side, wide))
         trials.append((loglik, 3 * (n_components - 1)))
     gains = [(loglik - plain) * n / len(rows) - 0.5 * extra * np.log(n) for loglik, extra in trials]
@@ -96,10 +104,10 @@ def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
         tail = np.exp(log_tail)
         y = (values - location) * np.exp(-log_scale)
         bent = tail * np.arcsinh(y)
-        inner = np.clip(bent - skewness, -50.0, 50.0)
+        inner = np.clip(bent - skewness, -SINH_RANGE, SINH_RANGE)
         cosh, sinh = np.cosh(inner), np.sinh(inner)
         density = log_tail - log_scale + np.log(cosh) - 0.5 * np.log1p(y**2) - 0.5 * sinh**2
-        by_inner = np.where(np.abs(bent - skewness) < 50.0, sinh / cosh - sinh * cosh, 0.0)
+        by_inner = np.where(np.abs(bent - skewness) < SINH_RANGE, sinh / cosh - sinh * cosh, 0.0)
         by_y = by_inner * tail / np.sqrt(1.0 + y**2) - y / (1.0 + y**2)
         gradient = np.array(
             [
@@ -112,7 +120,7 @@ def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
         return float(-density.mean()) + 0.5 * LOG_2PI, -gradient[: len(parameters)]
 
     start = np.zeros(4 if skewed else 3)
-    bounds = [(-5, 5), (-5, 5), (-2, 2), (-5, 5)][: len(start)]
+    bounds = SINH_BOUNDS[: len(start)]
     best = minimize(negative, start, method="L-BFGS-B", jac=True, bounds=bounds)
     return -float(best.fun) * len(values)
 
@@ -133,7 +141,7 @@ def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
     posterior, log_term = np.full((n, n_components), 1.0 / n_components), np.empty(n_components)
     loglik, before = -np.inf, -np.inf
     precision, shifted = np.empty(n), np.empty(n)
-    for step in range(200):
+    for step in range(NOISE_STEPS):
         for i in range(n):
             precision[i], pull = 0.0, 0.0
             for c in range(n_components):
@@ -144,7 +152,7 @@ def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
         regression(gram, width, factor, contrast)
         if step > 0:
             for c in range(n_components):
-                count, first, second = 1e-9, 0.0, 0.0
+                count, first, second = EMPTY, 0.0, 0.0
                 for i in range(n):
                     residual = rows[i, last]
                     for a in range(last):
@@ -153,7 +161,7 @@ def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
                     first += posterior[i, c] * residual
                     second += posterior[i, c] * residual * residual
                 mean[c] = first / count
-                variance[c] = max(second / count - mean[c] ** 2, 1e-6 * spread**2)
+                variance[c] = max(second / count - mean[c] ** 2, NOISE_FLOOR * spread**2)
                 weight[c] = count / n
         loglik = 0.0
         for i in range(n):
@@ -173,7 +181,7 @@ def flexible_noise_loglik(rows, mean, scale):  # type: ignore[no-untyped-def]
             for c in range(n_components):
                 posterior[i, c] /= total
             loglik += high + np.log(total)
-        if step > 1 and loglik - before < 0.05:
+        if step > 1 and loglik - before < NOISE_TOLERANCE:
             break
         before = loglik
     return loglik

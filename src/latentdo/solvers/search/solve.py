@@ -21,23 +21,21 @@ from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.single_regime import NullModel, fit_null
 from latentdo.solvers.search.state import State
+from latentdo.solvers.settings import (
+    AGREEMENT,
+    ALL_ROWS_ROUNDS,
+    ALL_ROWS_STEPS,
+    ALL_ROWS_TOLERANCE,
+    ANNEALING,
+    ANNEALING_ROUNDS,
+    DOUBT_AFTER,
+    LINEAR_SEARCH_ROWS,
+    ROWS_PER_REGIME,
+    SCEPTICISM,
+    START_NAMES,
+)
 
-__all__ = ["SCEPTICISM", "LinearStrategy", "SearchConfiguration", "make_problem", "solve"]
-
-ANNEALING = (-40.0, -20.0, -10.0)
-"""Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
-
-SCEPTICISM = 2.0
-"""Hidden interventions must beat one regime by this many times log(n) nats, the error that either evidence may have."""
-
-AGREEMENT = 0.5
-"""Two starts that end within this many nats of each other have found the same optimum."""
-
-SEARCH_ROWS = 20_000
-"""Most rows to search structure on; more hardly change it."""
-
-ROWS_PER_REGIME = 300
-"""Rows that are searched for each regime that is allowed, at least."""
+__all__ = ["LinearStrategy", "SearchConfiguration", "make_problem", "solve"]
 
 
 def solve(
@@ -59,7 +57,7 @@ class LinearStrategy:
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:  # noqa: ARG002
         """See :class:`.driver.Strategy`."""
-        return max(SEARCH_ROWS, ROWS_PER_REGIME * problem.max_regimes)
+        return max(LINEAR_SEARCH_ROWS, ROWS_PER_REGIME * problem.max_regimes)
 
     def search(self, run: Run) -> LinearStanding:
         """See :class:`.driver.Strategy`."""
@@ -78,8 +76,20 @@ class LinearStrategy:
         """See :class:`.driver.Strategy`: assign, settle, search the graph once more."""
         state = configuration.ranks.from_first(standing.state)
         responsibilities, _ = assign_rows(problem, state.model)
-        state = refine(problem, responsibilities, state.adjacency, iterations=5, tolerance=1.0)
-        return relearn(problem, state.responsibilities, adjacency=state.adjacency, rounds=2, tolerance=1.0)
+        state = refine(
+            problem,
+            responsibilities,
+            state.adjacency,
+            iterations=ALL_ROWS_STEPS,
+            tolerance=ALL_ROWS_TOLERANCE,
+        )
+        return relearn(
+            problem,
+            state.responsibilities,
+            adjacency=state.adjacency,
+            rounds=ALL_ROWS_ROUNDS,
+            tolerance=ALL_ROWS_TOLERANCE,
+        )
 
     def conclude(
         self,
@@ -213,7 +223,7 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
 
     In parallel the same starts count as in sequence, so that the number of processes does not change the result.
     """
-    names = [("residual", "mixture", "residual", "k-means")[i % 4] for i in range(configuration.n_init)]
+    names = [START_NAMES[i % len(START_NAMES)] for i in range(configuration.n_init)]
     seeds = [configuration.random_state + i for i in range(configuration.n_init)]
     if problem.n_labelled:
         names.insert(0, "labels")
@@ -239,7 +249,7 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
         if any(abs(state.evidence - other) < AGREEMENT for other in reached):
             return
         reached.append(state.evidence)
-        doubtful = len(reached) == 2 and not problem.n_labelled and regime_moves.overlapping(state)
+        doubtful = len(reached) == DOUBT_AFTER and not problem.n_labelled and regime_moves.overlapping(state)
         if doubtful and _sceptic(problem, state).evidence > max(reached):
             return  # two different starts do not beat one regime: more would only fit its noise better
 
@@ -259,6 +269,8 @@ def _begin(problem: Problem, name: str, seed: int) -> State:
     )
     adjacency = None
     for target_prior in ANNEALING:
-        state = relearn(problem, responsibilities, adjacency=adjacency, rounds=3, target_prior=target_prior)
+        state = relearn(
+            problem, responsibilities, adjacency=adjacency, rounds=ANNEALING_ROUNDS, target_prior=target_prior
+        )
         responsibilities, adjacency = state.responsibilities, state.adjacency
     return regime_moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))

@@ -9,25 +9,36 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from latentdo.model.assignment import assign
+from latentdo.model.assignment import LIKELY, assign
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
 from latentdo.solvers.search.parent_sets import ScoreTables, correlated_candidates
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-
-RESIDUAL_ROWS = 2000
-"""Rows on which parent sets are scored by minority mixtures; the minorities themselves are then found in all rows."""
-
-RESIDUAL_CANDIDATES = 7
-"""Candidate parents in that scoring."""
-
-WIDE = 50
-"""With more variables than this, scoring is most of the work of a start, and :data:`WIDE_CANDIDATES` do as well."""
-
-WIDE_CANDIDATES = 5
-"""Candidate parents in that scoring, in wide tables."""
+from latentdo.solvers.settings import (
+    CHANCE_FACTOR,
+    CHANCE_MARGIN,
+    CLAIM,
+    CLUSTER_RIDGE,
+    FINAL_MINORITY_STEPS,
+    FINAL_MINORITY_TOLERANCE,
+    LABELLED_ROUNDS,
+    LABELLED_ROWS,
+    MINORITY_CERTAINTY,
+    MINORITY_STEPS,
+    MINORITY_TAIL,
+    RAREST,
+    RESIDUAL_CANDIDATES,
+    RESIDUAL_LABELLED_STEPS,
+    RESIDUAL_ROWS,
+    RESIDUAL_STEPS,
+    ROWS_PER_CLUSTER,
+    ROWS_PER_COVARIANCE,
+    UNDECIDED,
+    WIDE,
+    WIDE_CANDIDATES,
+)
 
 
 def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -41,7 +52,7 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
     joined = np.zeros((problem.n_rows, problem.n_labelled))
     extra = []
     for c in range(clusters.shape[1]):
-        if votes[c].sum() > 0.5:
+        if votes[c].sum() > CLAIM:
             joined[:, votes[c].argmax()] += clusters[:, c]
         else:
             extra.append(clusters[:, c])
@@ -51,9 +62,9 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
 def gaussian_mixture(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
     """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows."""
     n, d = problem.z.shape
-    kind = "full" if n / n_regimes > 5 * (d + 1) else "diag"
+    kind = "full" if n / n_regimes > ROWS_PER_COVARIANCE * (d + 1) else "diag"
     with ignoring_in_sklearn(ConvergenceWarning):  # a start need not have converged
-        mixture = GaussianMixture(n_regimes, covariance_type=kind, random_state=seed, reg_covar=1e-6)
+        mixture = GaussianMixture(n_regimes, covariance_type=kind, random_state=seed, reg_covar=CLUSTER_RIDGE)
         return np.asarray(mixture.fit(problem.z).predict_proba(problem.z))
 
 
@@ -89,7 +100,7 @@ def residual(problem: Problem, seed: int) -> State:
             problem.constraints.max_parents,
             problem.penalties.edge_prior,
             _tails(sample[:, j]),
-            20,
+            MINORITY_STEPS,
         )
         return np.asarray(table)
 
@@ -97,19 +108,21 @@ def residual(problem: Problem, seed: int) -> State:
     adjacency, _ = tables.best(problem.constraints.required.astype(np.int8), seed)
     minority = np.column_stack([_minority(problem, adjacency, j) for j in range(problem.n_variables)])
     found = patterns(problem, minority)
-    odds = np.log(np.maximum(minority, 1e-12)) - np.log(np.maximum(1.0 - minority, 1e-12))
+    odds = np.log(np.maximum(minority, UNDECIDED)) - np.log(np.maximum(1.0 - minority, UNDECIDED))
     responsibilities = assign(odds @ found.T, np.full(len(found), 1.0 / len(found))).responsibilities
     targets = found.astype(np.int8)
     if problem.n_labelled:
         responsibilities = with_labels(problem, responsibilities)
-        return refine(problem, responsibilities, adjacency, iterations=20)
-    return refine(problem, responsibilities, adjacency, iterations=30, targets=targets)
+        return refine(problem, responsibilities, adjacency, iterations=RESIDUAL_LABELLED_STEPS)
+    return refine(problem, responsibilities, adjacency, iterations=RESIDUAL_STEPS, targets=targets)
 
 
 def _tails(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """First guesses of who the minority is: the lowest, the highest and the middle tenth of the values."""
     rank = np.argsort(np.argsort(values)) / max(len(values) - 1, 1)
-    return np.column_stack([rank < 0.1, rank > 0.9, np.abs(rank - 0.5) < 0.05]).astype(np.float64) * 0.9
+    middle = np.abs(rank - 0.5) < 0.5 * MINORITY_TAIL
+    masks = np.column_stack([rank < MINORITY_TAIL, rank > 1.0 - MINORITY_TAIL, middle])
+    return masks.astype(np.float64) * MINORITY_CERTAINTY
 
 
 def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[np.float64]:
@@ -122,10 +135,19 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     weights = np.ones(problem.n_rows)
     for start in _tails(problem.z[:, j]).T:
         second = start.copy()
-        value = two_mechanisms(rows, n_first, n_second, knowing(), weights, second, 200, 0.01)
+        value = two_mechanisms(
+            rows,
+            n_first,
+            n_second,
+            knowing(),
+            weights,
+            second,
+            FINAL_MINORITY_STEPS,
+            FINAL_MINORITY_TOLERANCE,
+        )
         if value > best:
             best, found = value, second
-    return found if found.mean() <= 0.5 else 1.0 - found
+    return found if found.mean() <= LIKELY else 1.0 - found
 
 
 def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,11 +156,11 @@ def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.floa
     patterns = [np.zeros(d)]
     sizes = minority.sum(axis=0)
     patterns += [np.eye(d)[j] for j in np.argsort(-sizes) if sizes[j] >= problem.min_rows]
-    hard = minority > 0.5
+    hard = minority > LIKELY
     found, counts = np.unique(hard[hard.sum(axis=1) > 1], axis=0, return_counts=True)
-    share = np.clip(hard.mean(axis=0), 1e-6, 1 - 1e-6)
+    share = np.clip(hard.mean(axis=0), RAREST, 1 - RAREST)
     expected = n * np.exp(found @ np.log(share) + (~found) @ np.log1p(-share))
-    often = counts > np.maximum(5.0 * expected + 10.0, problem.min_rows)
+    often = counts > np.maximum(CHANCE_FACTOR * expected + CHANCE_MARGIN, problem.min_rows)
     order = np.argsort(-counts[often])
     patterns += list(found[often][order].astype(np.float64))
     return np.array(patterns[: problem.max_regimes])
@@ -147,7 +169,7 @@ def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.floa
 def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
     """Responsibilities from a plain clustering ("mixture" or "k-means") with as many regimes as are allowed."""
     free = max(problem.max_regimes - problem.n_labelled, 1)
-    n_regimes = min(free, max(problem.n_rows // 20, 1))
+    n_regimes = min(free, max(problem.n_rows // ROWS_PER_CLUSTER, 1))
     make = k_means if name == "k-means" else gaussian_mixture
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):
@@ -161,7 +183,7 @@ def from_labels(problem: Problem) -> NDArray[np.float64]:
         counts / counts.sum() if counts.sum() > 0 else np.full(problem.n_labelled, 1.0 / problem.n_labelled)
     )
     known = problem.take(np.flatnonzero(problem.labels >= 0))
-    if known.n_rows > 5 * problem.n_variables * problem.n_labelled:
-        model = relearn(known, np.eye(problem.n_labelled)[known.labels], rounds=2).model
+    if known.n_rows > LABELLED_ROWS * problem.n_variables * problem.n_labelled:
+        model = relearn(known, np.eye(problem.n_labelled)[known.labels], rounds=LABELLED_ROUNDS).model
         return assign_rows(problem, model)[0]
     return problem.clamp(np.tile(weights, (problem.n_rows, 1)))

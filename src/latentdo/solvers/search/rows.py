@@ -29,7 +29,7 @@ from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.splits import Split, guesses
+from latentdo.solvers.search.splits import Split, guesses, split_by_lines
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
@@ -37,6 +37,7 @@ from latentdo.solvers.settings import (
     FAMILY_GLANCE,
     FAMILY_ROUNDS,
     FAMILY_SPLIT_STEPS,
+    PROBE_ROWS,
     ROWS_PER_PARAMETER,
 )
 
@@ -236,24 +237,36 @@ class RowLearner:
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
-        """See :class:`.learner.Learner`: mechanisms of the family on both sides, each fitted to its rows.
+        """See :class:`.learner.Learner`.
 
-        Noise of any shape may have absorbed an intervention; so what stays is fitted anew without those who leave.
+        Noise of any shape may have absorbed an intervention. So in the regime that has most rows, mechanisms of the
+        family are fitted to both sides, what stays without those who leave; in the others a line will do.
         """
+        if regime != int(state.responsibilities.sum(axis=0).argmax()):
+            return split_by_lines(problem, state, regime, variable, rows)
         x = state.model.inputs(problem.z, variable)[rows]
         y, weights = np.ascontiguousarray(problem.z[rows, variable]), state.responsibilities[rows, regime]
-        whole = self.family.fit(x, y, weights, state.model.mechanism(variable, regime))
-        now = evidence(whole, x, y, weights)
+        some = slice(None, None, -(-rows.size // PROBE_ROWS))
+        few, probed = weights[some], weights.sum() / weights[some].sum()
+        whole = self._fitted(x[some], y[some], few, state.model.mechanism(variable, regime))
+        now = evidence(whole, x[some], y[some], few)
+        density = whole.log_density(x[some], y[some])
         best = Split(0.0, np.empty(0))
-        density = whole.log_density(x, y)
-        for guess in [*guesses(density, y), *whole.parts(x, y)]:
-            found = self._two(problem, x, y, weights, guess, FAMILY_GLANCE)
+        for guess in [*guesses(density, y[some]), *whole.parts(x[some], y[some])]:
+            found = self._two(problem, x[some], y[some], few, guess, FAMILY_GLANCE)
             if found.gain - now > best.gain:
                 best = Split(found.gain - now, found.share)
         if not best.share.size:
             return None
-        found = self._two(problem, x, y, weights, best.share, FAMILY_SPLIT_STEPS)
-        return found._replace(gain=found.gain - now) if found.gain - now > best.gain else best
+        found = self._two(problem, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS)
+        if found.gain - now > best.gain:
+            best = Split(found.gain - now, found.share)
+        share = best.share
+        if share.size < rows.size:
+            order = np.argsort(y[some])
+            place = np.searchsorted(y[some][order], y).clip(0, order.size - 1)
+            share = self._two(problem, x, y, weights, best.share[order[place]], 1).share
+        return Split(best.gain * float(probed), share)
 
     def _two(self, problem: Problem, x: Array, y: Array, weights: Array, share: Array, steps: int) -> Split:
         """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""

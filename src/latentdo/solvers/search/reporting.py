@@ -22,19 +22,24 @@ class Journal:
     def __init__(self, progress: Progress | None, prefix: str = "") -> None:
         self.began = time.perf_counter()
         self.entries: list[Mapping[str, Any]] = []
-        self.latest: Any = None
+        self._kept: list[Any] = [None]
         self._progress = progress
         self._prefix = prefix
 
     def under(self, name: str) -> Journal:
         """The same journal for a search within a search: its steps carry the name in front."""
         within = Journal(self._progress, f"{self._prefix}{name}: ")
-        within.began, within.entries = self.began, self.entries
+        within.began, within.entries, within._kept = self.began, self.entries, self._kept
         return within
 
     def keep(self, standing: Any) -> None:
         """Remember what to go on from if the search is interrupted from here on."""
-        self.latest = standing
+        self._kept[0] = standing
+
+    @property
+    def latest(self) -> Any:
+        """What was kept last."""
+        return self._kept[0]
 
     def note(self, step: str, state: State, left: float | None = None) -> None:
         """Record where the fit stands after a step, and tell how many seconds are about ``left``."""

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
-from latentdo.solvers.search.em import assign_rows, refine, relearn
+from latentdo.solvers.search.em import assign_rows, refine, relearn, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
@@ -35,9 +36,13 @@ def solve(
     family: type[RowFamily],
     density: str,
     progress: Progress | None = None,
+    lines: FittedModel | None = None,
 ) -> FitResult:
-    """Fit mechanisms of any family by structural EM, see :func:`.driver.search`."""
-    return driver.search(dataset, configuration, RowStrategy(family, density), progress)
+    """Fit mechanisms of any family by structural EM, see :func:`.driver.search`.
+
+    ``lines`` is what lines with Gaussian noise found, if that is known already.
+    """
+    return driver.search(dataset, configuration, RowStrategy(family, density, lines), progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class RowStrategy:
 
     family: type[RowFamily]
     density: str
+    lines: FittedModel | None = None
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
         """See :class:`.driver.Strategy`."""
@@ -53,13 +59,10 @@ class RowStrategy:
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`."""
-        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
-        lines = LinearStrategy().search(
-            replace(run, journal=run.journal.under("lines"), configuration=configuration)
-        )
+        lines = self._lines(run)
         problem = self._problem(run.problem)
         if problem.all_labelled or problem.max_regimes == 1:
-            state = relearn(problem, lines.state.responsibilities, adjacency=lines.state.adjacency)
+            state = relearn(problem, lines.responsibilities, adjacency=lines.adjacency, thorough=True)
             run.journal.note("graph", state)
             return Standing(state)
         best: Standing | None = None
@@ -123,20 +126,27 @@ class RowStrategy:
     def _problem(self, problem: Problem) -> Problem:
         return replace(problem, learner=RowLearner(self.family))
 
-    def _starts(self, problem: Problem, lines: LinearStanding) -> Iterator[tuple[str, State]]:
+    def _lines(self, run: Run) -> State:
+        """What lines with Gaussian noise find."""
+        if self.lines is not None:
+            return weigh(run.problem, self.lines)
+        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
+        quick = replace(run, journal=run.journal.under("lines"), configuration=configuration)
+        return LinearStrategy().search(quick).state
+
+    def _starts(self, problem: Problem, lines: State) -> Iterator[tuple[str, State]]:
         """States to improve: what lines found, then one regime on their graph, then one regime on its own graph."""
-        found = lines.state
         if problem.n_labelled:
-            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
+            yield "as lines", refine(problem, lines.responsibilities, lines.adjacency)
             return
         everyone = np.ones((problem.n_rows, 1))
-        on_theirs = refine(problem, everyone, found.adjacency, iterations=1)
+        on_theirs = refine(problem, everyone, lines.adjacency, iterations=1)
         yield "one regime", on_theirs
-        own = relearn(problem, everyone, adjacency=found.adjacency, model=on_theirs.model)
-        if not np.array_equal(own.adjacency, found.adjacency):
+        own = relearn(problem, everyone, adjacency=lines.adjacency, model=on_theirs.model)
+        if not np.array_equal(own.adjacency, lines.adjacency):
             yield "one regime, own graph", own
-        if found.n_regimes > 1:
-            yield "as lines", refine(problem, found.responsibilities, found.adjacency)
+        if lines.n_regimes > 1:
+            yield "as lines", refine(problem, lines.responsibilities, lines.adjacency)
 
     def _verdict(self, run: Run, standing: Standing, single: State | None) -> Standing:
         """One regime, unless hidden interventions beat it clearly."""

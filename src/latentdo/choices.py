@@ -162,6 +162,13 @@ DENSITY: Final = Option(
             code=0,
         ),
         Density(
+            name="additive",
+            summary="sums of smooth curves, one per cause, with noise of any shape",
+            solvers=("search",),
+            search="rows",
+            family="latentdo.model.mechanisms.additive:AdditiveMechanism",
+        ),
+        Density(
             name="nonlinear",
             summary="small networks with Gaussian noise, which take a minute and thousands of rows",
             search="network",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
@@ -286,21 +286,15 @@ def least_squares(rows, weights):  # type: ignore[no-untyped-def]
     return -contrast[: width - 1]
 
 
-class AnyNoise(RowFamily):
-    """Lines plus noise of any shape."""
-
-    @classmethod
-    def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:  # noqa: ARG003
-        """See :class:`RowFamily`."""
-        coefficients, shape = fit_rows(_rows(x, y), weights, MOST_COMPONENTS)
-        return LinearMechanism(coefficients, Noise(shape[0], shape[1], shape[2]))
+class Shaped(RowFamily):
+    """A function of the parents plus noise of any shape: what such families have in common."""
 
     @classmethod
     def may_differ(
         cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
     ) -> NDArray[np.bool_]:
         """See :class:`RowFamily`: what an own Gaussian would gain, about, is more than it costs."""
-        assert isinstance(reference, LinearMechanism)
+        assert isinstance(reference, AdditiveNoise)
         residual = (y - reference.mean(x) - reference.noise.mean) / np.sqrt(reference.noise.variance)
         return np.asarray(
             rough_gains(residual, x, responsibilities) > np.log(np.maximum(responsibilities.sum(axis=0), 2.0))
@@ -312,24 +306,35 @@ class AnyNoise(RowFamily):
     ) -> Mechanism:
         """See :class:`RowFamily`: the shape of the reference elsewhere, or one Gaussian.
 
-        An imperfect intervention moves and stretches what the parents leave over, or has coefficients of its own.
+        An imperfect intervention moves and stretches what the parents leave over, or has a line of its own. It has no
+        curve of its own: that would absorb whatever does not fit.
         """
-        assert isinstance(reference, LinearMechanism)
-        trials = [(np.zeros(1), y, 2)]
+        assert isinstance(reference, AdditiveNoise)
+        trials: list[tuple[type[AdditiveNoise], Array, Array, int]] = [(LinearMechanism, np.zeros(1), y, 2)]
         if imperfect and x.shape[1]:
-            trials.append((reference.parameters, y - reference.mean(x), 2))
+            trials.append((type(reference), reference.parameters, y - reference.mean(x), 2))
             own = least_squares(_rows(x, y), weights)
-            trials.append((own, y - own[0] - x @ own[1:], 2 + x.shape[1]))
+            trials.append((LinearMechanism, own, y - own[0] - x @ own[1:], 2 + x.shape[1]))
         noise = reference.noise
         shape = np.stack([noise.weights, noise.means, noise.variances])
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
         best, found = -np.inf, reference
-        for parameters, residual, n_free in trials:
+        for kind, parameters, residual, n_free in trials:
             value, own_shape = best_move(residual, weights, shape)
             if value - n_free * half_log > best:
                 best = value - n_free * half_log
-                found = LinearMechanism(parameters, Noise(*own_shape), n_free)
+                found = kind(parameters, Noise(*own_shape), n_free)
         return found
+
+
+class AnyNoise(Shaped):
+    """Lines plus noise of any shape."""
+
+    @classmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:  # noqa: ARG003
+        """See :class:`RowFamily`."""
+        coefficients, shape = fit_rows(_rows(x, y), weights, MOST_COMPONENTS)
+        return LinearMechanism(coefficients, Noise(*shape))
 
 
 def _rows(x: Array, y: Array) -> Array:

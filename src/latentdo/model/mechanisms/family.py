@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +55,7 @@ class MechanismFamily(Mechanism, RowFamily):
     The class is the family, its instances are the mechanisms. See :func:`latentdo.register_family`.
     """
 
-    summary: str
+    summary: ClassVar[str]
     """What the family is: one phrase for messages, help and reports."""
 
 

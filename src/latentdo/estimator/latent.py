@@ -47,13 +47,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    density : {"auto", "linear", "nonlinear", "flow", "nonlinear-mixed"} or the name of a registered family
-        Family of the conditional densities: linear, small networks with Gaussian noise, or networks with noise of
-        any shape. The latter are "nonlinear-mixed" under "search", with mixtures of Gaussians, and "flow" under
-        "gradient" and "paper", with normalizing flows; under "search" "flow" stands for "nonlinear-mixed". "auto"
-        fits linear mechanisms, screens the rows for curves, and only if there are any fits networks too; these win if
-        their evidence is higher, or at most 0.05 nats a row lower for every target that they need less. Under
-        "gradient" and "paper" it means linear.
+    density : {"auto", "linear", "student", "nonlinear", "flow", "nonlinear-mixed"} or the name of a registered family
+        Family of the conditional densities: linear with Gaussian or with heavy-tailed ("student") noise, small networks
+        with Gaussian noise, or networks with noise of any shape. The latter are "nonlinear-mixed" under "search", with
+        mixtures of Gaussians, and "flow" under "gradient" and "paper", with normalizing flows; under "search" "flow"
+        stands for "nonlinear-mixed". "auto" fits linear mechanisms, screens the rows for curves, and only if there are
+        any fits networks too; these win if their evidence is higher, or at most 0.05 nats a row lower for every target
+        that they need less. Under "gradient" and "paper" it means linear.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.

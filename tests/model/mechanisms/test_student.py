@@ -135,6 +135,28 @@ def test_an_intervention_keeps_the_parents_only_if_that_pays():
     assert StudentMechanism.intervene(x, noise, weights, reference, imperfect=True).n_inputs == 0
 
 
+def test_the_quick_test_lets_nothing_worth_fitting_pass():
+    """Against fits: regimes that would pay for a mechanism of their own, whatever it changes."""
+    x, y, _ = _rows(1200, 3.0)
+    labels = np.arange(1200) % 6
+    y[labels == 1] += 1.0
+    y[labels == 2] += 1.5 * x[labels == 2, 0]
+    y[labels == 3] = np.random.default_rng(1).normal(size=200)
+    y[labels == 4] += 8.0
+    responsibilities = np.eye(6)[labels]
+    for shares in (np.array([0, 5]), np.arange(6)):  # a clean reference, and one that takes shifts for tails
+        reference = StudentMechanism.fit(x, y, np.isin(labels, shares).astype(float))
+        worth = StudentMechanism.may_differ(x, y, responsibilities, reference)
+        for k in range(6):
+            rows = labels == k
+            own = StudentMechanism.intervene(x[rows], y[rows], np.ones(200), reference, imperfect=True)
+            gain = (
+                evidence(own, x[rows], y[rows], np.ones(200)) - reference.log_density(x[rows], y[rows]).sum()
+            )
+            assert worth[k] or gain < 0.0
+        assert not worth[0] or shares.size == 6
+
+
 def test_evidence_prefers_heavy_tails_only_where_they_are():
     """Against the same family as Gaussian as it can be."""
     for degrees, heavy in ((2.5, True), (1e6, False)):

@@ -12,9 +12,10 @@ import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.base import Array, LinearForm
+from latentdo.model.mechanisms.base import Array, LinearForm, Mechanism
 from latentdo.model.mechanisms.family import ParametricFamily
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.model.regression import regression, weighted_gram
@@ -36,6 +37,9 @@ TOLERANCE = 1e-5
 
 LONGEST_STEP = 1.0
 """Of the logarithms of scale and degrees of freedom; far from Gaussian noise the information promises too much."""
+
+TINY = 1e-300
+"""Squares of a parent that is zero throughout, not to divide by it."""
 
 LOG_OF_GAUSSIAN = -1.2703628454614782
 """Mean of ``log r^2`` for standard Gaussian ``r``: a start for the scale that outliers hardly move."""
@@ -207,14 +211,33 @@ class StudentMechanism(ParametricFamily):
         _fit(np.column_stack([np.ones(len(y)), x, y]), weights, parameters)
         return cls(parameters, x.shape[1])
 
+    @classmethod
+    def may_differ(
+        cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """See :class:`RowFamily`: score tests of constant, scale and slopes, against less than it costs."""
+        assert isinstance(reference, cls)
+        nu = reference.degrees
+        residual = (y - reference.mean(x)) / reference.scale
+        pull = (nu + 1.0) / (nu + residual**2) * residual
+        counts = np.maximum(responsibilities.sum(axis=0), 2.0)
+        scores = np.column_stack([pull, pull[:, None] * x]).T @ responsibilities
+        squares = np.vstack([counts, (x**2).T @ responsibilities]) + TINY
+        of_scale = ((pull * residual - 1.0) @ responsibilities) ** 2 / (4.0 * nu * counts)
+        gains = (nu + 3.0) * ((scores**2 / squares).sum(axis=0) / (2.0 * (nu + 1.0)) + of_scale)
+        return np.asarray(gains > np.log(counts))
+
+    def mean(self, x: Array) -> Array:
+        """Value of the line, ``[n]``."""
+        return np.asarray(self.parameters[0] + self.used(x) @ self.parameters[1:-2])
+
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`."""
         return np.asarray(_log_density(y, x, self.parameters))
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
-        mean = self.parameters[0] + self.used(x) @ self.parameters[1:-2]
-        return np.asarray(mean + self.scale * rng.standard_t(self.degrees, len(x)))
+        return np.asarray(self.mean(x) + self.scale * rng.standard_t(self.degrees, len(x)))
 
     @property
     def linear_form(self) -> LinearForm | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from latentdo import LatentInterventionDAG
-from latentdo.choices import OPTIONS
+from latentdo.choices import DENSITY, OPTIONS
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -75,8 +75,14 @@ def test_the_documentation_builds_without_warnings(tmp_path):
     assert loaded == []  # the pages can be read without a network
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs/tutorials").glob("*.md")), ids=lambda page: page.stem)
-def test_tutorials_print_what_they_show(page):
+@pytest.mark.parametrize(
+    "page",
+    [*sorted((ROOT / "docs/tutorials").glob("*.md")), ROOT / "docs/own-family.md"],
+    ids=lambda page: page.stem,
+)
+def test_pages_print_what_they_show(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(DENSITY, "choices", DENSITY.choices)  # what a page registers is forgotten after it
     assert _script("run_pages").check_page(page) == []
 
 

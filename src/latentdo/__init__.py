@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.datasets import load_sachs
     from latentdo.estimator import LatentInterventionDAG
+    from latentdo.model.mechanisms import ParametricFamily
     from latentdo.model.mechanisms.registry import register_family
     from latentdo.readers import read_table
     from latentdo.readers.knowledge import read_knowledge
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BootstrapDAG",
     "LatentInterventionDAG",
+    "ParametricFamily",
     "TunedDAG",
     "interop",
     "load_sachs",
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BootstrapDAG": "latentdo.bootstrap",
     "LatentInterventionDAG": "latentdo.estimator",
+    "ParametricFamily": "latentdo.model.mechanisms",
     "TunedDAG": "latentdo.tuning",
     "load_sachs": "latentdo.datasets",
     "read_knowledge": "latentdo.readers.knowledge",

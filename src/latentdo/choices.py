@@ -169,6 +169,13 @@ DENSITY: Final = Option(
             family="latentdo.model.mechanisms.additive:AdditiveMechanism",
         ),
         Density(
+            name="student",
+            summary="straight lines with heavy-tailed noise, Student's t, for tables with outliers",
+            solvers=("search",),
+            search="rows",
+            family="latentdo.model.mechanisms.student:StudentMechanism",
+        ),
+        Density(
             name="nonlinear",
             summary="small networks with Gaussian noise, which take a minute and thousands of rows",
             search="network",

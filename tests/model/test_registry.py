@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,43 +13,27 @@ from sklearn.base import clone
 from latentdo import LatentInterventionDAG, register_family
 from latentdo.choices import DENSITY
 from latentdo.estimator.arguments import check_arguments
-from latentdo.model.mechanisms import LinearMechanism, Mechanism, MechanismFamily
+from latentdo.model.mechanisms import LinearMechanism, Mechanism, MechanismFamily, ParametricFamily
 from latentdo.model.mechanisms.registry import families, mechanism_class
 from latentdo.persistence import ResultFileError, load_result, save_result
 
 
-@dataclass(frozen=True, eq=False)
-class LaplaceMechanism(MechanismFamily):
+class LaplaceMechanism(ParametricFamily):
     """A constant with two-sided exponential noise."""
 
-    place: float
-    scale: float
-
-    family: ClassVar[str] = "laplace"
-    summary: ClassVar[str] = "constants with two-sided exponential noise"
+    family = "laplace"
+    summary = "constants with two-sided exponential noise"
 
     @classmethod
     def fit(cls, x, y, weights, start=None):
         place = np.average(y, weights=weights)
-        return cls(float(place), float(np.average(np.abs(y - place), weights=weights)))
-
-    @property
-    def n_parameters(self):
-        return 2
+        return cls(np.array([place, np.average(np.abs(y - place), weights=weights)]), n_inputs=0)
 
     def log_density(self, x, y):
-        return laplace(self.place, self.scale).logpdf(y)
+        return laplace(*self.parameters).logpdf(y)
 
     def draw(self, x, rng):
-        return rng.laplace(self.place, self.scale, len(x))
-
-    @classmethod
-    def pack(cls, mechanisms):
-        return {"numbers": np.array([[one.place, one.scale] for one in mechanisms])}
-
-    @classmethod
-    def unpack(cls, arrays, parents):
-        return [cls(*numbers) for numbers, _ in zip(arrays["numbers"].tolist(), parents, strict=True)]
+        return rng.laplace(*self.parameters, len(x))
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +47,9 @@ def result(case):
     """A result in which one intervention has a mechanism of the new family."""
     model = case.result.model
     key = next(iter(model.own))
-    return replace(case.result, model=replace(model, own={**model.own, key: LaplaceMechanism(0.5, 2.0)}))
+    return replace(
+        case.result, model=replace(model, own={**model.own, key: LaplaceMechanism(np.array([0.5, 2.0]), 0)})
+    )
 
 
 def test_a_registered_family_is_known_by_its_name():
@@ -153,3 +139,24 @@ def test_a_file_whose_density_is_not_registered_is_refused(case, tmp_path):
         load_result(tmp_path / "m")
     register_family(LaplaceMechanism)
     assert load_result(tmp_path / "m").density == "laplace"
+
+
+def test_an_estimator_takes_its_family_along(monkeypatch):
+    """As to a worker that has not registered it."""
+    register_family(LaplaceMechanism)
+    packed = pickle.dumps(LatentInterventionDAG(density="laplace"))
+    monkeypatch.setattr(DENSITY, "choices", [one for one in DENSITY.choices if one.name != "laplace"])
+    estimator = pickle.loads(packed)
+    assert mechanism_class("laplace").__name__ == "LaplaceMechanism"
+    assert estimator.get_params() == LatentInterventionDAG(density="laplace").get_params()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "n_inputs", "named"),
+    [([0.5, np.nan], 0, "finite"), ([0.5, 2.0], 1, "1"), ([0.5, 2.0], 3, "3")],
+)
+def test_numbers_that_do_not_fit_are_refused(parameters, n_inputs, named):
+    arrays = LaplaceMechanism.pack([LaplaceMechanism(np.array([0.5, 2.0]), n_inputs)])
+    arrays["parameters"] = np.array(parameters)
+    with pytest.raises(ValueError, match=named):
+        LaplaceMechanism.unpack(arrays, [np.array([0, 1])])

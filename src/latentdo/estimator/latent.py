@@ -27,12 +27,15 @@ from latentdo.estimator.arguments import (
 from latentdo.estimator.messages import at_the_limit, contested, noting, print_step
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
+from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
 
 Array = NDArray[np.float64]
+
+_OWN_FAMILY = "own_family"  # in pickles only
 
 
 class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,13 +47,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    density : {"auto", "linear", "nonlinear", "flow", "nonlinear-mixed"} or the name of a registered family
-        Family of the conditional densities: linear, small networks with Gaussian noise, or networks with noise of
-        any shape. The latter are "nonlinear-mixed" under "search", with mixtures of Gaussians, and "flow" under
-        "gradient" and "paper", with normalizing flows; under "search" "flow" stands for "nonlinear-mixed". "auto"
-        fits linear mechanisms, screens the rows for curves, and only if there are any fits networks too; these win if
-        their evidence is higher, or at most 0.05 nats a row lower for every target that they need less. Under
-        "gradient" and "paper" it means linear.
+    density : {"auto", "linear", "student", "nonlinear", "flow", "nonlinear-mixed"} or the name of a registered family
+        Family of the conditional densities: linear with Gaussian or with heavy-tailed ("student") noise, small networks
+        with Gaussian noise, or networks with noise of any shape. The latter are "nonlinear-mixed" under "search", with
+        mixtures of Gaussians, and "flow" under "gradient" and "paper", with normalizing flows; under "search" "flow"
+        stands for "nonlinear-mixed". "auto" fits linear mechanisms, screens the rows for curves, and only if there are
+        any fits networks too; these win if their evidence is higher, or at most 0.05 nats a row lower for every target
+        that they need less. Under "gradient" and "paper" it means linear.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
@@ -183,6 +186,17 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.checkpoint = checkpoint
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the family that the density names, if it is a user's own: a parallel worker has not registered it."""
+        return {**super().__getstate__(), _OWN_FAMILY: own_family(self.density)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Register what :meth:`__getstate__` added."""
+        family = state.pop(_OWN_FAMILY, None)
+        if family is not None:
+            register_family(family)
+        super().__setstate__(state)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  (no nested estimators)
         """Constructor arguments by name."""

@@ -16,6 +16,7 @@ from latentdo.choices import DENSITY
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, Mechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.mechanisms.registry import families, mechanism_class
+from latentdo.model.mechanisms.student import StudentMechanism
 from latentdo.model.variational.mixture import Architecture, LatentMixture
 
 MIXED = Noise(np.array([0.5, 0.3, 0.2]), np.array([0.0, 0.4, -0.9]), np.array([0.01, 0.2, 1.0]))
@@ -71,6 +72,11 @@ CASES: dict[str, list[Example]] = {
     "network-last-layer": _additive(
         _network(GAUSSIAN).with_last_layer(LAST_LAYER, 2, MIXED), _network(GAUSSIAN)
     ),
+    "student": [
+        Example(StudentMechanism(np.array([0.7, 0.3, 8.0]), 0), 0, NONE),
+        Example(StudentMechanism(np.array([*SLOPES, 0.3, 6.0]), 2), 3, TWO),
+        Example(StudentMechanism(np.array([2.0, 0.1, 200.0]), 0), 3, TWO),  # ignores its parents
+    ],
     **{
         f"neural-{density}-{'perfect' if perfect else 'imperfect'}": _neural(density, perfect=perfect)
         for density in DENSITY.names("gradient")
@@ -229,6 +235,11 @@ def test_damaged_arrays_are_refused(examples):
         ("linear-mixed", "noises_sizes", 0, 8, "lengths of noises"),
         ("network-mixed", "noises", 0, np.nan, "noise"),
         ("network-mixed", "parameters_sizes", 1, 10, "lengths of parameters"),
+        ("student", "parameters", 0, np.nan, "parameter"),
+        ("student", "parameters", 1, 0.0, "scale"),
+        ("student", "parameters", 2, -1.0, "degrees"),
+        ("student", "n_inputs", 0, 2, "parents"),
+        ("student", "n_inputs", 1, 0, "inputs"),
         ("neural-flow-perfect", "architecture", 0, 3, "architecture"),
         ("neural-flow-perfect", "architecture", 0, -1, "architecture"),
         ("neural-flow-perfect", "architecture", 3, 7, "architecture"),
@@ -246,11 +257,12 @@ def test_numbers_that_do_not_fit_are_refused(case, name, place, value, named):
         kind.unpack(arrays, parents)
 
 
-@pytest.mark.parametrize("case", ["linear-mixed", "network-gaussian"])
+@pytest.mark.parametrize("case", ["linear-mixed", "network-gaussian", "student"])
 def test_mechanisms_of_more_parents_are_refused(case):
     kind, arrays, parents = _packed(CASES[case])
+    parents[1] = np.array([0, 1, 2])
     with pytest.raises(ValueError, match=r"3 (parents|inputs)"):
-        kind.unpack(arrays, [*parents[:-1], np.array([0, 1, 2])])
+        kind.unpack(arrays, parents)
 
 
 def test_an_equation_has_the_moments_of_the_density(examples, z):
@@ -281,4 +293,5 @@ def test_a_function_plus_noise_is_what_it_says(examples, z):
 
 def test_only_linear_mechanisms_are_equations(examples):
     for example in examples:
-        assert (example.mechanism.linear_form is not None) == isinstance(example.mechanism, LinearMechanism)
+        is_linear = isinstance(example.mechanism, LinearMechanism | StudentMechanism)
+        assert (example.mechanism.linear_form is not None) == is_linear

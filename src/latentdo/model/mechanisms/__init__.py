@@ -1,7 +1,7 @@
 """Mechanisms: how one variable comes about, given its parents, in one regime. One file per family."""
 
 from latentdo.model.mechanisms.base import AdditiveNoise, LinearForm, Mechanism
-from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.family import MechanismFamily, ParametricFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.network import NetworkMechanism
 from latentdo.model.mechanisms.noise import Noise
@@ -14,4 +14,5 @@ __all__ = [
     "MechanismFamily",
     "NetworkMechanism",
     "Noise",
+    "ParametricFamily",
 ]

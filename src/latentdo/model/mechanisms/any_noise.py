@@ -19,7 +19,7 @@ from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
 from latentdo.model.regression import regression, weighted_gram
 
-MOST_COMPONENTS = 6
+MOST_COMPONENTS = 8
 """Gaussians in a noise at most: skewed noise uses four or five, and with three it once looked like two regimes."""
 
 NARROWEST = 0.05
@@ -29,10 +29,13 @@ N_BINS = 64
 """Bins of the histogram that shapes are fitted to; finer ones changed no fit."""
 
 REACH = 6.0
-"""Standard deviations that the bins cover on either side; the outermost ones take the rest."""
+"""Standard deviations that the bins cover at most on either side; the outermost ones take the rest."""
 
 SHAPE_STEPS = 30
 """Steps of EM on a histogram."""
+
+POLISH_STEPS = 100
+"""Steps for the better of two beginnings."""
 
 TURNS = 3
 """How often coefficients and shape take turns."""
@@ -44,10 +47,14 @@ def histogram(residual, weights):  # type: ignore[no-untyped-def]
     total = weights.sum()
     mean = (weights * residual).sum() / total
     spread = np.sqrt(max((weights * (residual - mean) ** 2).sum() / total, VARIANCE_FLOOR))
-    sums = np.zeros((3, N_BINS))
-    scale = N_BINS / (2.0 * REACH * spread)
+    low, high = mean, mean
     for i in range(residual.shape[0]):
-        place = int(min(max((residual[i] - mean) * scale + N_BINS / 2, 0.0), N_BINS - 1.0))
+        low, high = min(low, residual[i]), max(high, residual[i])
+    low, high = max(low, mean - REACH * spread), min(high, mean + REACH * spread)
+    sums = np.zeros((3, N_BINS))
+    scale = N_BINS / max(high - low, 1e-3 * spread)
+    for i in range(residual.shape[0]):
+        place = int(min(max((residual[i] - low) * scale, 0.0), N_BINS - 1.0))
         sums[0, place] += weights[i]
         sums[1, place] += weights[i] * residual[i]
         sums[2, place] += weights[i] * residual[i] * residual[i]
@@ -122,7 +129,7 @@ def choose_shape(bins, mean, spread, most):  # type: ignore[no-untyped-def]
             trial = climb(bins, shape, floor, SHAPE_STEPS)
             if trial > value:
                 value, winner = trial, shape
-        value -= 1.5 * (c - 1) * np.log(max(n, 2.0))
+        value = climb(bins, winner, floor, POLISH_STEPS) - 1.5 * (c - 1) * np.log(max(n, 2.0))
         if value > top:
             top, best, behind = value, winner, 0
         else:

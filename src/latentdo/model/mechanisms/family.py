@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.base import Array, Mechanism, Parents, join, split
 
 
 class RowFamily(ABC):
@@ -52,11 +54,66 @@ class RowFamily(ABC):
 class MechanismFamily(Mechanism, RowFamily):
     """Mechanisms that can be fitted to weighted rows: all that the search asks of a family, also of a user's own.
 
-    The class is the family, its instances are the mechanisms. See :func:`latentdo.register_family`.
+    The class is the family, its instances are the mechanisms. See :func:`latentdo.register_family`, and
+    :class:`ParametricFamily` for the short way.
     """
 
     summary: ClassVar[str]
     """What the family is: one phrase for messages, help and reports."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricFamily(MechanismFamily):
+    """Mechanisms that are a list of numbers: counted, saved and loaded by this class.
+
+    A family of one's own has to add a name ``family``, a ``summary``, and the methods ``fit``, ``log_density`` and
+    ``draw``, and may add a :meth:`check`.
+
+    Parameters
+    ----------
+    parameters : ndarray
+        All numbers, flat; all count as free.
+    n_inputs : int
+        Columns of ``x`` that the mechanism was fitted with: all parents, or none.
+    """
+
+    parameters: Array
+    n_inputs: int
+
+    def __post_init__(self) -> None:
+        """Whether they come from a fit or from a file."""
+        if not np.isfinite(self.parameters).all():
+            raise ValueError(f"a parameter of a {self.family!r} mechanism is not a finite number")
+        self.check()
+
+    def check(self) -> None:
+        """Refuse numbers that no fit gives, with a :class:`ValueError`; that they are finite is known."""
+
+    def used(self, x: Array) -> Array:
+        """The columns of ``x [n, p]`` that the mechanism knows: none, if an intervention cut its parents off."""
+        return x[:, : self.n_inputs]
+
+    @property
+    def n_parameters(self) -> int:
+        """See :class:`Mechanism`."""
+        return self.parameters.size
+
+    @classmethod
+    def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
+        """See :class:`Mechanism`."""
+        inputs = np.array([one.n_inputs for one in mechanisms], dtype=np.int64)
+        return {**join("parameters", [one.parameters for one in mechanisms]), "n_inputs": inputs}
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
+        """See :class:`Mechanism`."""
+        found = []
+        parts = (split("parameters", arrays), arrays["n_inputs"].tolist(), parents)
+        for parameters, n_inputs, inputs in zip(*parts, strict=True):
+            if n_inputs not in (0, inputs.size):
+                raise ValueError(f"a mechanism of {inputs.size} parents was fitted with {n_inputs}")
+            found.append(cls(parameters, n_inputs))
+        return found
 
 
 def evidence(mechanism: Mechanism, x: Array, y: Array, weights: Array) -> float:

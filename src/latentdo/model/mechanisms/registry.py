@@ -23,12 +23,12 @@ def register_family(family: F) -> F:
     """Make a family of one's own a density: ``LatentInterventionDAG(density=family.family)``.
 
     One class does it all: fitted to rows by the search, saved and loaded, drawn from and reported like the families of
-    the package. Register it before loading a file that holds it. May be used as a decorator; running the definition
-    again, as in a notebook, replaces it.
+    the package. Register it before loading a file that holds it; parallel workers learn of it from the estimator. May
+    be used as a decorator; running the definition again, as in a notebook, replaces it.
 
     Parameters
     ----------
-    family : subclass of MechanismFamily
+    family : subclass of MechanismFamily, often of ParametricFamily
         Its ``family`` is the name, its ``summary`` a phrase about it.
 
     Raises
@@ -67,6 +67,12 @@ def families() -> dict[str, type | str]:
     """Every family by the name under which files hold its mechanisms: a class, or where to import it from."""
     own = {one.name: one.family for one in DENSITY.choices if one.family is not None}
     return {**_OF_THE_SOLVERS, **own}
+
+
+def own_family(density: object) -> type | None:
+    """The class that a user registered as a density; none for those of the package, which every process knows."""
+    found = [one.family for one in DENSITY.choices if one.name == density]
+    return found[0] if found and isinstance(found[0], type) else None
 
 
 def mechanism_class(name: str) -> type[Mechanism]:

@@ -168,7 +168,9 @@ def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
     """Merge until the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
     while not fits(state, max_regimes) and state.n_regimes > 1:
         _, a, b = propose_merges(problem, state)[0]
-        state = refine(problem, merge(state.responsibilities, a, b), state.adjacency)
+        others = np.delete(np.arange(state.n_regimes), b)
+        joined = merge(state.responsibilities, a, b)
+        state = refine(problem, joined, state.adjacency, model=state.model.keep(others))
     return state
 
 

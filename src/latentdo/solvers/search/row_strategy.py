@@ -146,7 +146,10 @@ class RowStrategy:
         if not np.array_equal(own.adjacency, lines.adjacency):
             yield "one regime, own graph", own
         if lines.n_regimes > 1:
-            yield "as lines", refine(problem, lines.responsibilities, lines.adjacency)
+            first = refine(
+                problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets
+            )
+            yield "as lines", refine(problem, first.responsibilities, lines.adjacency, model=first.model)
 
     def _verdict(self, run: Run, standing: Standing, single: State | None) -> Standing:
         """One regime, unless hidden interventions beat it clearly."""

@@ -449,7 +449,9 @@ class RowLearner:
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
         rows = weights > FAMILY_FAINT
-        if not rows.all():
+        if not rows.any():  # its score rules it out, but families need rows
+            weights = np.ones(len(y))
+        elif not rows.all():
             x, y, weights = x[rows], y[rows], weights[rows]
         found: Mechanism = self.family.fit(x, y, weights, start)
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.stats import kstest
 
 from latentdo.choices import DENSITY
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, Mechanism, NetworkMechanism, Noise
+from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.mechanisms.registry import families, mechanism_class
 from latentdo.model.mechanisms.student import StudentMechanism
@@ -53,6 +54,14 @@ def _neural(density: str, *, perfect: bool) -> list[Example]:
     ]
 
 
+def _curve(level: int, noise: Noise) -> AdditiveMechanism:
+    """Splines over two parents."""
+    knots = np.linspace(-2.0, 2.0, level + 1)
+    coefficients = np.linspace(-0.5, 0.7, 1 + 2 * level)
+    parameters = np.concatenate([[level], knots, 0.5 * knots, coefficients])
+    return AdditiveMechanism(parameters, noise, coefficients.size + noise.n_parameters)
+
+
 def _additive(*mechanisms: AdditiveNoise) -> list[Example]:
     """Those with one parameter are roots; all others have two parents."""
     return [Example(one, 0, NONE) if one.parameters.size == 1 else Example(one, 3, TWO) for one in mechanisms]
@@ -71,6 +80,11 @@ CASES: dict[str, list[Example]] = {
     "network-mixed": _additive(NetworkMechanism(np.array([0.7]), MIXED), _network(MIXED)),
     "network-last-layer": _additive(
         _network(GAUSSIAN).with_last_layer(LAST_LAYER, 2, MIXED), _network(GAUSSIAN)
+    ),
+    "additive": _additive(
+        _curve(3, GAUSSIAN),
+        _curve(5, MIXED),
+        replace(_curve(3, MIXED), n_free=2),  # an intervened one moves the noise
     ),
     "student": [
         Example(StudentMechanism(np.array([0.7, 0.3, 8.0]), 0), 0, NONE),

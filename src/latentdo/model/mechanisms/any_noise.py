@@ -89,9 +89,20 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
             for a in range(c):
                 share[a] = np.exp(share[a] - top)
                 total += share[a]
-            loglik += bins[0, i] * (top + np.log(total))
+            slope, slopes, inverse = 0.0, 0.0, 0.0
             for a in range(c):
-                part = bins[0, i] * share[a] / total
+                share[a] /= total
+                step = (bins[1, i] - shape[1, a]) / shape[2, a]
+                slope += share[a] * step
+                slopes += share[a] * step * step
+                inverse += share[a] / shape[2, a]
+            # A bin has a width: its rows see the curvature of the log-density, too.
+            curvature = slopes - slope * slope - inverse
+            loglik += bins[0, i] * (
+                top + np.log(total) + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0)
+            )
+            for a in range(c):
+                part = bins[0, i] * share[a]
                 sums[0, a] += part
                 sums[1, a] += part * bins[1, i]
                 sums[2, a] += part * bins[2, i]

@@ -1,0 +1,113 @@
+"""Noise of any shape: fits against the truth, against scipy, and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from latentdo.model.mechanisms import LinearMechanism, Noise
+from latentdo.model.mechanisms.any_noise import AnyNoise, best_move, histogram, rough_gains
+from latentdo.model.mechanisms.family import evidence
+
+N = 3000
+
+
+def _noise(name: str, rng: np.random.Generator, n: int = N) -> np.ndarray:
+    """Standardised draws."""
+    draws = {
+        "gaussian": lambda: rng.standard_normal(n),
+        "laplace": lambda: rng.laplace(size=n) / np.sqrt(2.0),
+        "skewed": lambda: (rng.gamma(2.0, size=n) - 2.0) / np.sqrt(2.0),
+        "uniform": lambda: rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), n),
+        "humps": lambda: 0.9 * rng.choice([-1.0, 1.0], n) + np.sqrt(1.0 - 0.81) * rng.standard_normal(n),
+    }
+    return draws[name]()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "skewed", "uniform", "humps"])
+def test_a_fit_finds_the_line_and_improves_on_gaussian_noise_where_there_is_something_to_improve(name):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((N, 2))
+    y = 0.3 + x @ [1.0, -0.5] + _noise(name, rng)
+    found = AnyNoise.fit(x, y, np.ones(N))
+    np.testing.assert_allclose(found.parameters[1:], [1.0, -0.5], atol=0.06)
+    assert found.parameters[0] + found.noise.mean == pytest.approx(0.3, abs=0.06)
+    plain = np.linalg.lstsq(np.column_stack([np.ones(N), x]), y, rcond=None)[0]
+    residual = y - plain[0] - x @ plain[1:]
+    gaussian = LinearMechanism(plain, Noise.gaussian(float(residual.var())))
+    gain = evidence(found, x, y, np.ones(N)) - evidence(gaussian, x, y, np.ones(N))
+    if name == "gaussian":
+        assert found.noise.is_gaussian
+        assert gain == pytest.approx(0.0, abs=1e-6)
+    else:
+        assert gain > 50.0
+
+
+def test_weights_count_like_repeated_rows():
+    rng = np.random.default_rng(2)
+    x, weights = rng.standard_normal((600, 1)), rng.integers(1, 4, 600)
+    y = x[:, 0] + _noise("skewed", rng, 600)
+    weighted = AnyNoise.fit(x, y, weights.astype(float))
+    repeated = AnyNoise.fit(np.repeat(x, weights, axis=0), np.repeat(y, weights), np.ones(weights.sum()))
+    np.testing.assert_allclose(weighted.parameters, repeated.parameters, atol=1e-6)
+    np.testing.assert_allclose(weighted.noise.to_array(), repeated.noise.to_array(), atol=1e-6)
+
+
+def test_bins_keep_mass_and_moments():
+    rng = np.random.default_rng(3)
+    residual, weights = rng.standard_t(3, 500), rng.uniform(0.1, 2.0, 500)
+    bins, mean, spread = histogram(residual, weights)
+    assert bins[0].sum() == pytest.approx(weights.sum())
+    assert bins[0] @ bins[1] / bins[0].sum() == pytest.approx(np.average(residual, weights=weights)) == mean
+    assert bins[0] @ bins[2] == pytest.approx(weights @ residual**2)
+    assert spread == pytest.approx(np.sqrt(np.average((residual - mean) ** 2, weights=weights)))
+
+
+def test_a_shape_is_found_again_where_it_was_moved_and_stretched():
+    rng = np.random.default_rng(4)
+    noise = Noise(np.array([0.7, 0.3]), np.array([-0.5, 1.2]), np.array([0.1, 0.6]))
+    shape = np.stack([noise.weights, noise.means, noise.variances])
+    residual = 2.0 + 0.5 * noise.draw(4000, rng)
+    value, moved = best_move(residual, np.ones(4000), shape)
+    np.testing.assert_allclose(moved[0], noise.weights)
+    np.testing.assert_allclose(moved[1], 2.0 + 0.5 * noise.means, atol=0.03)
+    np.testing.assert_allclose(moved[2], 0.25 * noise.variances, rtol=0.1)
+    exact = Noise(*moved).log_density(residual).sum()
+    assert value == pytest.approx(exact, rel=1e-3)
+    assert exact > norm.logpdf(residual, residual.mean(), residual.std()).sum()
+
+
+@pytest.mark.parametrize("kind", ["perfect", "moved", "own slopes"])
+def test_an_intervention_of_each_kind_is_recognised(kind):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((N, 2))
+    reference = AnyNoise.fit(x, x @ [1.0, -0.5] + _noise("skewed", rng), np.ones(N))
+    x, noise = x[:600], _noise("skewed", rng, 600)
+    y = {
+        "perfect": 2.0 + noise,
+        "moved": 2.0 + x @ [1.0, -0.5] + noise,
+        "own slopes": x @ [-1.0, 1.0] + noise,
+    }[kind]
+    found = AnyNoise.intervene(x, y, np.ones(600), reference, imperfect=True)
+    assert found.n_parameters == {"perfect": 2, "moved": 2, "own slopes": 4}[kind]
+    assert found.parameters.size == {"perfect": 1, "moved": 3, "own slopes": 3}[kind]
+    gain = found.log_density(x, y).sum() - reference.log_density(x, y).sum()
+    assert gain > 100.0
+    perfect = AnyNoise.intervene(x, y, np.ones(600), reference, imperfect=False)
+    assert perfect.parameters.size == 1
+
+
+def test_regimes_without_an_intervention_need_not_be_fitted():
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((N, 1))
+    y = x[:, 0] + _noise("laplace", rng)
+    y[2000:] += 1.0
+    responsibilities = np.zeros((N, 3))
+    responsibilities[:1000, 0] = responsibilities[1000:2000, 1] = responsibilities[2000:, 2] = 1.0
+    reference = AnyNoise.fit(x[:2000], y[:2000], np.ones(2000))
+    np.testing.assert_array_equal(
+        AnyNoise.may_differ(x, y, responsibilities, reference), [False, False, True]
+    )
+    residual = (y - x[:, 0]) / np.std(y[:2000] - x[:2000, 0])
+    assert rough_gains(residual, x, responsibilities)[2] > 100.0

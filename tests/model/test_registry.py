@@ -153,3 +153,11 @@ def test_a_file_whose_density_is_not_registered_is_refused(case, tmp_path):
         load_result(tmp_path / "m")
     register_family(LaplaceMechanism)
     assert load_result(tmp_path / "m").density == "laplace"
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "any"])
+def test_a_family_of_ones_own_has_its_own_noise(noise):
+    register_family(LaplaceMechanism)
+    est = LatentInterventionDAG("laplace", noise=noise)
+    with pytest.raises(ValueError, match=f"noise='{noise}'.*density='laplace'.*noise='auto'"):
+        est.fit(np.random.default_rng(0).normal(size=(50, 2)))

@@ -51,6 +51,12 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         fits linear mechanisms, screens the rows for curves, and only if there are any fits networks too; these win if
         their evidence is higher, or at most 0.05 nats a row lower for every target that they need less. Under
         "gradient" and "paper" it means linear.
+    noise : {"auto", "gaussian", "any"}
+        Shape of the noise around lines and networks, in every regime alike. "gaussian" is the fastest; "any" is a
+        mixture of a few Gaussians. "auto" fits lines with Gaussian noise, and once more with noise of any shape if one
+        of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
+        "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
+        have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
@@ -143,6 +149,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         max_regimes: int = 16,
         edge_prior: float | ArrayLike | None = None,
         *,
+        noise: str = "auto",
         target_prior: float | None = None,
         concentration: float | None = None,
         learning_rate: float | None = None,
@@ -162,6 +169,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         verbose: bool = False,
     ) -> None:
         self.density = density
+        self.noise = noise
         self.intervention = intervention
         self.solver = solver
         self.max_regimes = max_regimes
@@ -247,7 +255,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         targets: Any = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Find graph, regimes and targets in a table larger than memory; linear densities only.
+        """Find graph, regimes and targets in a table larger than memory; lines with Gaussian noise only.
 
         The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
         all rows, ``n_jobs`` parts at a time, each rank its share under ``torchrun``. ``regimes_`` and

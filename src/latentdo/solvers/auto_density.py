@@ -18,12 +18,13 @@ from latentdo.data import Dataset
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.result import FitResult
+from latentdo.solvers import lines
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.rough_scores import bend
+from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as search_networks
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
-from latentdo.solvers.search.solve import solve as search_linear
 from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS, WIDEST
 
 NOT_FITTED = (
@@ -34,13 +35,17 @@ NOT_FITTED = (
 
 
 def solve(
-    dataset: Dataset, configuration: SearchConfiguration, progress: Progress | None = None
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    progress: Progress | None = None,
+    noise: str = "auto",
 ) -> FitResult:
     """Fit the family that explains the rows best; ``comparison`` of the result says what was compared.
 
+    ``noise`` is "gaussian", "any", or "auto": lines and networks decide each for themselves.
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
-    linear = search_linear(dataset, configuration, progress)
+    linear = lines.solve(dataset, configuration, noise, progress)
     if linear.status == "interrupted":
         return linear
     try:
@@ -48,7 +53,7 @@ def solve(
             return linear
         if dataset.n_variables > WIDEST:
             return replace(linear, warnings=(*linear.warnings, NOT_FITTED))
-        networks = search_networks(dataset, configuration, "auto", progress)
+        networks = search_networks(dataset, configuration, BY_NOISE[noise], progress)
     except KeyboardInterrupt:
         return replace(linear, status="interrupted", message="networks were not fitted")
     best = networks if _is_better(networks, linear, dataset.n_rows) else linear

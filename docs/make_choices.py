@@ -1,4 +1,4 @@
-"""Write the tables of densities, interventions and solvers into the pages, from the registry of the package.
+"""Write the tables of options and their values into the pages, from the registry of the package.
 
 ``python docs/make_choices.py docs/choosing.md`` renews what stands between ``<!-- choices: density -->`` and
 ``<!-- end -->``; a test compares.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from latentdo.choices import DENSITY, INTERVENTION, OPTIONS, SOLVER, Density, Option
+from latentdo.choices import DENSITY, INTERVENTION, NOISE, OPTIONS, SOLVER, Density, Option
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,8 @@ from latentdo.choices import DENSITY, INTERVENTION, OPTIONS, SOLVER, Density, Op
         (DENSITY, "auto", "gradient", "linear"),
         (DENSITY, "flow", "search", "nonlinear-mixed"),
         (DENSITY, "flow", "paper", "flow"),
+        (NOISE, "any", "search", "any"),
+        (NOISE, "auto", "paper", "auto"),
         (INTERVENTION, "auto", "search", "auto"),
         (INTERVENTION, "auto", "paper", "imperfect"),
         (INTERVENTION, "perfect", "gradient", "perfect"),

@@ -1,4 +1,4 @@
-"""The densities, interventions and solvers there are: the one place that knows their names.
+"""The densities, shapes of noise, interventions and solvers there are: the one place that knows their names.
 
 What the estimator accepts, the command line and the app offer, files may name and the documentation lists is read from
 here. A new value is one record; :func:`latentdo.register_family` adds one at run time. Nothing heavy is imported, so
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
-__all__ = ["DENSITY", "INTERVENTION", "OPTIONS", "SOLVER", "Choice", "Density", "Option", "Solver"]
+__all__ = ["DENSITY", "INTERVENTION", "NOISE", "OPTIONS", "SOLVER", "Choice", "Density", "Option", "Solver"]
 
 EVERY_SOLVER: Final = ("search", "gradient", "paper")
 EXPERIMENTAL: Final = ("gradient", "paper")
@@ -156,7 +156,7 @@ DENSITY: Final = Option(
         ),
         Density(
             name="linear",
-            summary="straight lines with Gaussian noise, which take seconds and hundreds of rows",
+            summary="straight lines, which take seconds and hundreds of rows",
             aliases=("auto",),
             search="linear",
             code=0,
@@ -197,6 +197,26 @@ DENSITY: Final = Option(
     ),
 )
 
+NOISE: Final = Option(
+    "noise",
+    "Shape of the noise",
+    (
+        Choice(
+            name="auto", summary="Gaussian, or of any shape where some mechanism of a Gaussian fit needs it"
+        ),
+        Choice(
+            name="gaussian",
+            summary="Gaussian in every mechanism, the fastest; other shapes may then look like regimes",
+            solvers=("search",),
+        ),
+        Choice(
+            name="any",
+            summary="a mixture of a few Gaussians in every mechanism, as many as evidence pays for",
+            solvers=("search",),
+        ),
+    ),
+)
+
 INTERVENTION: Final = Option(
     "intervention",
     "Kind of interventions",
@@ -233,5 +253,5 @@ SOLVER: Final = Option(
     ),
 )
 
-OPTIONS: Final[dict[str, Option[Any]]] = {one.name: one for one in (DENSITY, INTERVENTION, SOLVER)}
+OPTIONS: Final[dict[str, Option[Any]]] = {one.name: one for one in (DENSITY, NOISE, INTERVENTION, SOLVER)}
 """Every option by the name of its argument."""

@@ -85,12 +85,14 @@ def test_columns_conditions_and_options_reach_the_fit(page, table):
     page.number_input(key="max_regimes").set_value(7)
     page.number_input(key="n_init").set_value(1)
     page.selectbox(key="intervention").set_value("perfect")
+    page.selectbox(key="noise").set_value("gaussian")
     page.button(key="run").click().run()
     finished(page)
     assert not page.error
     report = (page.session_state["job"].results / "report.html").read_text("utf-8")
     assert "of 3 variables" in report
     assert '<th scope="row">max_regimes</th><td class="mono">7</td>' in report
+    assert '<th scope="row">noise</th><td class="mono">gaussian</td>' in report
     assert '<th scope="row">observational</th><td class="mono">c0</td>' in report
 
 

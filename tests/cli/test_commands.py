@@ -91,10 +91,8 @@ def test_a_diagnosis_enters_report_and_json_and_stays(tmp_path, capsys):
 
 
 def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path, capsys):
-    options = (
-        "--max-regimes 5 --density linear --transform log1p --n-init 2 --random-state 7 --edge-prior -1.5"
-    )
-    pairs = "--forbidden a b --forbidden b c --required a c --max-parents 2"
+    options = "--max-regimes 5 --density linear --noise any --transform log1p --n-init 2 --random-state 7"
+    pairs = "--edge-prior -1.5 --forbidden a b --forbidden b c --required a c --max-parents 2"
     code, *_ = run(
         capsys,
         "fit",
@@ -112,6 +110,7 @@ def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path,
     assert fake.arguments == {
         "max_regimes": 5,
         "density": "linear",
+        "noise": "any",
         "transform": "log1p",
         "n_init": 2,
         "random_state": 7,

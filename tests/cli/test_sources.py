@@ -39,6 +39,14 @@ def test_a_table_of_the_command_wins_and_those_of_others_do_not_count(fitted, tm
     assert found["tiers"] == [["X1", "X2"], ["X3"]]
 
 
+def test_the_noise_may_come_from_anywhere(fitted, tmp_path, monkeypatch):
+    (tmp_path / "c.toml").write_text('noise = "any"')
+    assert fitted()[0]["noise"] == "auto"
+    assert fitted("--config", tmp_path / "c.toml")[0]["noise"] == "any"
+    monkeypatch.setenv("LATENTDO_NOISE", "gaussian")
+    assert fitted()[0]["noise"] == "gaussian"
+
+
 def test_the_environment_may_name_the_file(fitted, tmp_path, monkeypatch):
     (tmp_path / "c.toml").write_text("max_regimes = 2")
     monkeypatch.setenv("LATENTDO_CONFIG", str(tmp_path / "c.toml"))

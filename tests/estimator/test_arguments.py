@@ -45,6 +45,9 @@ def test_edge_prior_moves_edges(table):
     ("arguments", "message"),
     [
         ({"density": "spline"}, "density='spline'.*'linear'"),
+        ({"noise": "laplace"}, "noise='laplace'.*'gaussian'.*'any'"),
+        ({"noise": "any", "solver": "gradient"}, "noise='any'.*solver='gradient'.*'auto'"),
+        ({"noise": "gaussian", "solver": "paper"}, "noise='gaussian'.*solver='paper'.*'auto'"),
         ({"intervention": "soft"}, "intervention='soft'.*'imperfect'"),
         ({"solver": "magic"}, "solver='magic'"),
         ({"max_regimes": 0}, "max_regimes=0"),

@@ -160,3 +160,11 @@ def test_numbers_that_do_not_fit_are_refused(parameters, n_inputs, named):
     arrays["parameters"] = np.array(parameters)
     with pytest.raises(ValueError, match=named):
         LaplaceMechanism.unpack(arrays, [np.array([0, 1])])
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "any"])
+def test_a_family_of_ones_own_has_its_own_noise(noise):
+    register_family(LaplaceMechanism)
+    est = LatentInterventionDAG("laplace", noise=noise)
+    with pytest.raises(ValueError, match=f"noise='{noise}'.*density='laplace'.*noise='auto'"):
+        est.fit(np.random.default_rng(0).normal(size=(50, 2)))

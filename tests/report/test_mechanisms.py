@@ -64,9 +64,21 @@ def test_a_bent_mechanism_is_described_without_an_equation(case):
     topology = case.result.model.topology
     found = mechanisms(replace(case.result, model=model), [])
     roots = set(np.flatnonzero(topology.adjacency.sum(axis=0) == 0))
-    assert all(m.equation is None for m in found)
+    assert all(m.equation is None and m.noise is None for m in found)
     verbs = {c.verb for m in found for c in m.causes if c.index in roots}
     assert verbs == {"bends it"}
+
+
+def test_the_shape_of_the_noise_is_said(case):
+    shapes = {
+        "Gaussian": Noise.gaussian(0.25),
+        "a mixture of 2 Gaussians": Noise(np.array([0.5, 0.5]), np.array([-1.0, 1.0]), np.ones(2)),
+    }
+    for words, noise in shapes.items():
+        reference = tuple(LinearMechanism(np.array([0.5]), noise) for _ in case.result.columns)
+        model = replace(case.result.model, reference=reference)
+        found = mechanisms(replace(case.result, model=model), [])
+        assert all(m.noise == words for m in found)
 
 
 def test_a_mechanism_that_ignores_its_parents_is_a_constant(case):

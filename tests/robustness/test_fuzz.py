@@ -349,6 +349,7 @@ ODD = st.sampled_from(
 )
 ARGUMENTS = (
     "density",
+    "noise",
     "intervention",
     "max_regimes",
     "edge_prior",

@@ -226,7 +226,7 @@ def test_other_files_and_solvers_are_refused(tmp_path, parquet):
     (tmp_path / "rows.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(ValueError, match="cannot be read as parquet"):
         estimator().fit_stream(tmp_path / "rows.parquet")
-    for options in ({"density": "nonlinear"}, {"solver": "gradient"}):
+    for options in ({"density": "nonlinear"}, {"solver": "gradient"}, {"noise": "any"}):
         with pytest.raises(ValueError, match="all rows in memory"):
             estimator(**options).fit_stream(parquet)
     with pytest.raises(ValueError, match="rank-gaussian"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, Final
 
 import numpy as np
@@ -170,8 +171,8 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
         )
         arguments["observational"] = None if reference == _NONE else reference
     with st.expander("More options"):
-        columns = st.columns(3)
-        for column, (name, option) in zip(columns, OPTIONS.items(), strict=True):
+        columns = st.columns(2)
+        for column, (name, option) in zip(cycle(columns), OPTIONS.items(), strict=False):
             arguments[name] = column.selectbox(
                 option.label, option.values(), key=name, disabled=disabled, help=option.help
             )

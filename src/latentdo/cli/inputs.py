@@ -139,11 +139,12 @@ def fit_table(
 def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
     """Most entries that the linear search sends: one a start, one from the labels if there are any, and the end.
 
-    Unknown where networks are fitted, or may be.
+    Unknown where something else is fitted, or may be.
     """
     solver = SOLVER.resolve(arguments.get("solver", "auto")).name
     density = DENSITY.resolve(arguments.get("density", "auto"), solver)
-    if solver != "search" or density.search != "linear":
+    gaussian = arguments.get("noise", "auto") == "gaussian"
+    if solver != "search" or density.search != "linear" or not gaussian:
         return None
     return int(arguments.get("n_init", 4)) + ("regimes" in rows) + 1
 

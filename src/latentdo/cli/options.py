@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from latentdo.choices import DENSITY, INTERVENTION, SOLVER
+from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER
 from latentdo.cli.values import names_in_line
 
 __all__ = [
@@ -44,12 +44,13 @@ Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=""
 Lines = Annotated[list[str] | None, Parameter(negative="", json_list=False)]
 if TYPE_CHECKING:
     DensityName: TypeAlias = str | None
+    NoiseName: TypeAlias = str | None
     InterventionName: TypeAlias = str | None
     SolverName: TypeAlias = str | None
 else:
-    DensityName, InterventionName, SolverName = (
+    DensityName, NoiseName, InterventionName, SolverName = (
         Annotated[Literal[option.values()] | None, Parameter(help=option.help)]
-        for option in (DENSITY, INTERVENTION, SOLVER)
+        for option in (DENSITY, NOISE, INTERVENTION, SOLVER)
     )
 Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="", json_list=False)]
 
@@ -61,7 +62,7 @@ class EstimatorOptions:
 
     Parameters
     ----------
-    density, intervention, solver
+    density, noise, intervention, solver
         See :mod:`latentdo.choices`, which also writes their help.
     max_regimes
         Most regimes to look for, the reference included; 1 means that no intervention is looked
@@ -97,6 +98,7 @@ class EstimatorOptions:
     """
 
     density: DensityName = None
+    noise: NoiseName = None
     intervention: InterventionName = None
     solver: SolverName = None
     max_regimes: int | None = None

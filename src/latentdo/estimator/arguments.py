@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from latentdo.choices import DENSITY, INTERVENTION, OPTIONS, SOLVER
+from latentdo.choices import DENSITY, INTERVENTION, NOISE, OPTIONS, SOLVER
 from latentdo.data import Dataset
 from latentdo.files import check_seconds
 from latentdo.messages import shown
@@ -57,7 +57,7 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
     for name, option in OPTIONS.items():
         option.check(parameters[name])
     solver = SOLVER.resolve(parameters["solver"]).name
-    for option in (DENSITY, INTERVENTION):
+    for option in (DENSITY, NOISE, INTERVENTION):
         option.resolve(parameters[option.name], solver)
     for name, (least, most) in WHOLE_NUMBERS.items():
         value, or_none = parameters[name], name in ("n_jobs", "max_parents")
@@ -138,6 +138,7 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
             )
     return Request(
         density=p["density"],
+        noise=p["noise"],
         intervention=p["intervention"],
         solver=p["solver"],
         max_regimes=int(p["max_regimes"]),

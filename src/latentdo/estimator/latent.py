@@ -47,13 +47,21 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     Parameters
     ----------
-    density : {"auto", "linear", "student", "nonlinear", "flow", "nonlinear-mixed"} or the name of a registered family
-        Family of the conditional densities: linear with Gaussian or with heavy-tailed ("student") noise, small networks
-        with Gaussian noise, or networks with noise of any shape. The latter are "nonlinear-mixed" under "search", with
-        mixtures of Gaussians, and "flow" under "gradient" and "paper", with normalizing flows; under "search" "flow"
-        stands for "nonlinear-mixed". "auto" fits linear mechanisms, screens the rows for curves, and only if there are
-        any fits networks too; these win if their evidence is higher, or at most 0.05 nats a row lower for every target
-        that they need less. Under "gradient" and "paper" it means linear.
+    density : {"auto", "linear", "additive", "student", "nonlinear", "flow", "nonlinear-mixed"} or a registered family
+        Family of the conditional densities: straight lines, sums of smooth curves ("additive"), lines with heavy-tailed
+        noise ("student"), small networks with Gaussian noise, or networks with noise of any shape. The latter are
+        "nonlinear-mixed" under "search", with mixtures of Gaussians, and "flow" under "gradient" and "paper", with
+        normalizing flows; under "search" "flow" stands for "nonlinear-mixed". "auto" fits lines with Gaussian noise. If
+        their noise has another shape, curves with noise of any shape are fitted, a line where that is enough; and where
+        a screen finds that a network would explain more, networks too. Evidence decides; against lines with Gaussian
+        noise, networks may be behind by 0.05 nats per row for each target they save. Under "gradient" and "paper" it
+        means linear.
+    noise : {"auto", "gaussian", "any"}
+        Shape of the noise around lines and networks, in every regime alike. "gaussian" is the fastest; "any" is a
+        mixture of a few Gaussians. "auto" fits lines with Gaussian noise, and once more with noise of any shape if one
+        of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
+        "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
+        have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
@@ -146,6 +154,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         max_regimes: int = 16,
         edge_prior: float | ArrayLike | None = None,
         *,
+        noise: str = "auto",
         target_prior: float | None = None,
         concentration: float | None = None,
         learning_rate: float | None = None,
@@ -165,6 +174,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         verbose: bool = False,
     ) -> None:
         self.density = density
+        self.noise = noise
         self.intervention = intervention
         self.solver = solver
         self.max_regimes = max_regimes
@@ -261,7 +271,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         targets: Any = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Find graph, regimes and targets in a table larger than memory; linear densities only.
+        """Find graph, regimes and targets in a table larger than memory; lines with Gaussian noise only.
 
         The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
         all rows, ``n_jobs`` parts at a time, each rank its share under ``torchrun``. ``regimes_`` and

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentdo.model.fitted import Array
+from latentdo.model.mechanisms.base import AdditiveNoise
 from latentdo.report.content import Effect, Regime
 from latentdo.report.messages import number
 from latentdo.result import FitResult
@@ -50,6 +51,7 @@ class Mechanism:
     median: str
     high: str
     equation: str | None
+    noise: str | None
     causes: tuple[Cause, ...]
     effects: tuple[tuple[int, str], ...]
     changes: tuple[tuple[Regime, Effect], ...]
@@ -83,6 +85,7 @@ def mechanisms(result: FitResult, rows: list[Regime]) -> list[Mechanism]:
                 median=median,
                 high=high,
                 equation=_equation(result, j),
+                noise=_noise(result, j),
                 causes=tuple(_cause(result, int(i), j, quartiles) for i in np.flatnonzero(adjacency[:, j])),
                 effects=tuple((int(k), result.columns[k]) for k in np.flatnonzero(adjacency[j])),
                 changes=tuple(changed[name]),
@@ -147,6 +150,15 @@ def _equation(result: FitResult, j: int) -> str | None:
     terms = terms.removeprefix(" + ").replace(f" {_MINUS} ", _MINUS, 1) if terms.startswith(" ") else terms
     noise = number(float(prep.scale[j] * np.sqrt(form.variance)))
     return f"{_inside(result, j)} = {f'{terms} + ' if terms else ''}noise (standard deviation {noise})"
+
+
+def _noise(result: FitResult, j: int) -> str | None:
+    """The shape of the noise, of a mechanism that adds it to a function of the causes."""
+    mechanism = result.model.reference[j]
+    if not isinstance(mechanism, AdditiveNoise):
+        return None
+    count = mechanism.noise.weights.size
+    return "Gaussian" if count == 1 else f"a mixture of {count} Gaussians"
 
 
 def _inside(result: FitResult, variable: int) -> str:

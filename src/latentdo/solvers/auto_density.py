@@ -1,8 +1,8 @@
-"""Which family of densities: linear, unless networks explain the rows better.
+"""Which family of densities: lines with Gaussian noise, unless something else explains the rows better.
 
-Linear mechanisms are fitted in any case, in seconds. A screen then looks for curves on a sample of the rows. If there
-are none, that is all. Otherwise networks are searched too, and evidence and sparsity decide; evidence also decides
-whether their noise is Gaussian.
+Lines with Gaussian noise are fitted in any case, in seconds. Where their noise is not Gaussian after all, the search is
+run with curves and noise of any shape, which chooses for every variable. Where a network would explain more,
+networks are searched too. Evidence decides, and sparsity where lines had to do without a shape of noise.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.model.mechanisms import Mechanism
+from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.result import FitResult
+from latentdo.solvers import lines
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.rough_scores import bend
+from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as search_networks
 from latentdo.solvers.search.reporting import Progress
+from latentdo.solvers.search.row_strategy import solve as search_rows
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.search.solve import solve as search_linear
 from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS, WIDEST
@@ -34,24 +39,41 @@ NOT_FITTED = (
 
 
 def solve(
-    dataset: Dataset, configuration: SearchConfiguration, progress: Progress | None = None
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    progress: Progress | None = None,
+    noise: str = "auto",
 ) -> FitResult:
     """Fit the family that explains the rows best; ``comparison`` of the result says what was compared.
 
+    ``noise`` is "gaussian", "any", or "auto": lines and networks decide each for themselves.
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
-    linear = search_linear(dataset, configuration, progress)
-    if linear.status == "interrupted":
-        return linear
+    best = search_linear(dataset, configuration, progress)
+    if best.status == "interrupted":
+        return best
+    tried = [best]
     try:
-        if not is_curved(dataset, configuration, linear):
-            return linear
-        if dataset.n_variables > WIDEST:
-            return replace(linear, warnings=(*linear.warnings, NOT_FITTED))
-        networks = search_networks(dataset, configuration, "auto", progress)
+        bent = is_bent(dataset, configuration)
+        if (
+            not bent
+            and noise != "gaussian"
+            and (noise == "any" or lines.needs_shape(dataset, configuration, best))
+        ):
+            family = AdditiveMechanism
+            curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
+            tried.append(curves)
+            best = curves if curves.evidence > best.evidence else best
+        if (bent or is_curved(dataset, configuration, best)) and best.status == "converged":
+            if dataset.n_variables > WIDEST:
+                return replace(best, warnings=(*best.warnings, NOT_FITTED))
+            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress)
+            tried.append(networks)
+            best = networks if _is_better(networks, best, dataset.n_rows) else best
     except KeyboardInterrupt:
-        return replace(linear, status="interrupted", message="networks were not fitted")
-    best = networks if _is_better(networks, linear, dataset.n_rows) else linear
+        return replace(best, status="interrupted", message="not all families were fitted")
+    if len(tried) == 1:
+        return best
     chosen: tuple[Mapping[str, Any], ...] = tuple(
         {
             "model": f"{result.density} mechanisms",
@@ -59,60 +81,71 @@ def solve(
             "targets": int(result.model.topology.targets.sum()),
             "chosen": result is best,
         }
-        for result in (linear, networks)
+        for result in tried
     )
     return replace(
         best,
         comparison=(*chosen, *best.comparison),
-        status=networks.status,
-        seconds=linear.seconds + networks.seconds,
+        status=tried[-1].status,
+        seconds=sum(result.seconds for result in tried),
     )
 
 
-def _is_better(networks: FitResult, linear: FitResult, n_rows: int) -> bool:
-    """Whether networks have more evidence, or about as much with fewer targets.
+def _is_better(networks: FitResult, other: FitResult, n_rows: int) -> bool:
+    """Whether networks have more evidence, or about as much with fewer targets than lines with Gaussian noise.
 
-    Straight lines can follow a curve piece by piece, with a regime for every piece; that is cheaper than the parameters
-    of a network, and needs interventions that never were.
+    Those can follow a curve piece by piece, with a regime for every piece; that is cheaper than the parameters of a
+    network, and needs interventions that never were.
     """
-    gain = networks.evidence - linear.evidence
-    needed, needed_by_lines = (r.model.topology.targets.sum() for r in (networks, linear))
+    gain = networks.evidence - other.evidence
+    if other.density != "linear":
+        return bool(gain > 0.0)
+    needed, needed_by_lines = (r.model.topology.targets.sum() for r in (networks, other))
     return bool(gain > -INVENTED * n_rows * max(needed_by_lines - needed, 0))
 
 
-def is_curved(dataset: Dataset, configuration: SearchConfiguration, linear: FitResult) -> bool:
-    """Whether straight lines leave something unexplained that curves would explain.
+def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
+    """Whether some pair of variables is so clearly bent that lines would take the branches for regimes."""
+    if dataset.n_rows < CURVE_ROWS:
+        return False
+    return bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT
 
-    Either some pair of variables is so clearly bent that the linear fit may have taken the branches for regimes; or its
-    regimes have suspiciously many targets, as pieces of curves have; or a network of its parents explains a variable
-    better than its linear mechanism, in the rows that are likeliest in a regime that does not target it.
+
+def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
+    """Whether a fit leaves something unexplained that networks would explain.
+
+    Either its regimes have suspiciously many targets, as pieces of curves have; or a network of its parents explains a
+    variable better than its mechanism, in the rows that are likeliest in a regime that does not target it.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
-    if bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT:
-        return True
     rng = np.random.default_rng(configuration.random_state)
-    topology = linear.model.topology
+    topology = found.model.topology
     if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
         return True
-    regimes = linear.responsibilities.argmax(axis=1)
+    regimes = found.responsibilities.argmax(axis=1)
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])
         rows = np.flatnonzero(topology.targets[regimes, j] == 0)
         if parents.size and rows.size >= CURVE_ROWS:
             rows = rng.permutation(rows)[:SCREEN_ROWS]
             x = np.ascontiguousarray(dataset.z[np.ix_(rows, parents)])
-            if _gain(x, dataset.z[rows, j], rng) > 0.0:
+            if _gain(x, dataset.z[rows, j], found.model.reference[j], rng) > 0.0:
                 return True
     return False
 
 
-def _gain(x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Generator) -> float:
-    """What a network explains more than a straight line, by the Schwarz criterion."""
+def _gain(
+    x: NDArray[np.float64], y: NDArray[np.float64], mechanism: Mechanism, rng: np.random.Generator
+) -> float:
+    """What a network explains more than a line, or than a mechanism that is bent already, by the Schwarz criterion."""
     n = len(y)
     design = np.column_stack([np.ones(n), x])
-    straight = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    plain, size = y - design @ np.linalg.lstsq(design, y, rcond=None)[0], design.shape[1]
+    if isinstance(mechanism, AdditiveMechanism):
+        plain, size = y - mechanism.mean(x), mechanism.n_parameters - mechanism.noise.n_parameters
+        plain = plain - plain.mean()
     network, _ = fit_network(x, y, np.ones(n), rng, Effort(starts=SCREEN_STARTS))
     curved = y - evaluate(x, network)
-    before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (straight, curved))
-    return float(0.5 * n * np.log(before / after) - 0.5 * (network.size - design.shape[1]) * np.log(n))
+    before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (plain, curved))
+    return float(0.5 * n * np.log(before / after) - 0.5 * (network.size - size) * np.log(n))

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.choices import DENSITY, INTERVENTION, SOLVER, Density
+from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import solve as solve_by_density
+from latentdo.solvers.lines import solve as solve_lines
+from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import Part, solve_in_parts
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
-from latentdo.solvers.search.solve import solve as solve_by_search
 from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -32,6 +33,7 @@ class Request:
     """What the user asked for, checked; the fields are those of the estimator."""
 
     density: str
+    noise: str
     intervention: str
     solver: str
     max_regimes: int
@@ -68,8 +70,22 @@ class Request:
 
     @property
     def chosen_density(self) -> Density:
-        """What the density means to this solver."""
-        return DENSITY.resolve(self.density, self.chosen_solver)
+        """What the density means to this solver; of networks, those with the noise that was asked for."""
+        density, noise = DENSITY.resolve(self.density, self.chosen_solver), self.chosen_noise
+        if density.search == "network" and noise != "auto":
+            return DENSITY.resolve(BY_NOISE[noise], self.chosen_solver)
+        return density
+
+    @property
+    def chosen_noise(self) -> str:
+        """The shape of noise, if solver and density leave a choice."""
+        noise = NOISE.resolve(self.noise, self.chosen_solver).name
+        if noise != "auto" and DENSITY.resolve(self.density).search == "rows":
+            raise ValueError(
+                f"noise={noise!r} is not available with density={self.density!r}, a family that has its own; use "
+                "noise='auto'"
+            )
+        return noise
 
     @property
     def chosen_intervention(self) -> str:
@@ -84,9 +100,9 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     density = request.chosen_density
     if density.search == "auto":
-        return solve_by_density(dataset, configuration, progress)
+        return solve_by_density(dataset, configuration, progress, request.chosen_noise)
     if density.search == "linear":
-        return solve_by_search(dataset, configuration, progress)
+        return solve_lines(dataset, configuration, request.chosen_noise, progress)
     if density.search == "network":
         return solve_nonlinear(dataset, configuration, density.name, progress)
     return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
@@ -95,15 +111,16 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
 def solve_stream(
     sample: Dataset, parts: Sequence[Part], request: Request, progress: Progress | None = None
 ) -> FitResult:
-    """Fit rows that do not fit into memory; linear search only, because its moments add up."""
+    """Fit rows that do not fit into memory; lines with Gaussian noise only, because their moments add up."""
     blocking = [f"solver={request.solver!r}"] if request.chosen_solver != "search" else []
     moments = DENSITY.resolve(request.density).search in ("auto", "linear")  # "auto" then means linear
     blocking += [] if moments else [f"density={request.density!r}"]
+    blocking += [f"noise={request.noise!r}"] if request.noise == "any" else []  # "auto" then means Gaussian
     if blocking:
         need = "needs" if len(blocking) == 1 else "need"
         raise ValueError(
-            f"{' and '.join(blocking)} {need} all rows in memory; stream with density='linear' and "
-            "solver='search', or fit a sample of the rows"
+            f"{' and '.join(blocking)} {need} all rows in memory; stream with density='linear', "
+            "noise='gaussian' and solver='search', or fit a sample of the rows"
         )
     configuration = _search_configuration(request, request.constraints(sample.columns))
     return solve_in_parts(sample, parts, configuration, progress)

@@ -64,8 +64,8 @@ def fit(
     out
         Folder for the results; open its report.html.
     stream
-        The table is larger than memory: read a Parquet file, or a folder of them, part by part. Linear densities only;
-        regimes.csv and the report's plots then show 20 000 rows drawn from all.
+        The table is larger than memory: read a Parquet file, or a folder of them, part by part. Straight
+        lines with Gaussian noise only; regimes.csv and the report's plots then show 20 000 rows drawn from all.
     diagnose
         Also simulate from the fitted model and fit again three times, to report what data of this size can show; takes
         about three times as long as the fit.

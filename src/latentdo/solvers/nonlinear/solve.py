@@ -41,6 +41,9 @@ NOISES: Final = {
 }
 """Gaussians in the noise of the final mechanisms; where there is a choice the evidence decides."""
 
+BY_NOISE: Final = {"auto": "auto", "gaussian": "nonlinear", "any": "nonlinear-mixed"}
+"""Which of these the noise that was asked for is."""
+
 
 def solve(
     dataset: Dataset, configuration: SearchConfiguration, density: str, progress: Progress | None = None

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.solvers.search.em import refine, relearn
+from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
@@ -141,6 +141,29 @@ def merge_while_better(problem: Problem, state: State) -> State:
                 break
         else:
             return state
+    return state
+
+
+def drop_while_better(problem: Problem, state: State) -> State:
+    """Do without single regimes as long as the evidence rises: their rows go wherever they fit best.
+
+    A merge keeps the rows of two regimes together; where one regime was only needed to draw the shape of others, its
+    rows belong to several of them.
+    """
+    tried: set[int] = set()
+    while state.n_regimes > max(problem.n_labelled, 1):
+        counts = problem.counts(state.responsibilities)
+        left = [k for k in np.argsort(counts).tolist() if k >= problem.n_labelled and k not in tried]
+        if not left:
+            return state
+        others = np.delete(np.arange(state.n_regimes), left[0])
+        model = state.model.keep(others)
+        responsibilities, _ = assign_rows(problem, model)
+        trial = refine(problem, responsibilities, state.adjacency, model=model)
+        if trial.evidence > state.evidence:
+            state, tried = trial, set()
+        else:
+            tried.add(left[0])
     return state
 
 

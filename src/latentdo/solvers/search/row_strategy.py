@@ -72,12 +72,13 @@ class RowStrategy:
                 single = start
             # The graph of unborn regimes is another one: it is searched when all are there.
             state = regime_moves.improve(problem, start, same_graph=True)
+            state = regime_moves.drop_while_better(problem, state)
             run.journal.note(name, state)
             if best is None or state.evidence > best.state.evidence:
                 best = Standing(state)
                 run.journal.keep(best)
         assert best is not None
-        state = regime_moves.improve(problem, best.state)
+        state = regime_moves.drop_while_better(problem, regime_moves.improve(problem, best.state))
         again = relearn(
             problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
         )

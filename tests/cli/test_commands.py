@@ -290,7 +290,8 @@ def test_demo_is_honest(fake, tmp_path, capsys):
     fake.kind.transform = "log"
     code, out, _ = run(capsys, "demo", "--out", tmp_path / "d", "--max-regimes", "2")
     assert code == 0
-    assert fake.arguments == {"transform": "log", "density": "linear", "max_regimes": 2}
+    simple = {"transform": "log", "density": "linear", "noise": "gaussian"}
+    assert fake.arguments == simple | {"max_regimes": 2}
     assert fake.fitted[0].shape == (7466, 11)
     assert fake.fitted[1].get("regimes") is None
     assert "Rand index" in out

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from latentdo.choices import OPTIONS
 from latentdo.cli.options import EstimatorOptions
 from latentdo.estimator import LatentInterventionDAG
 
@@ -17,7 +18,10 @@ def test_the_help_tells_the_defaults_of_the_estimator():
     for name, value in LatentInterventionDAG().get_params().items():
         if value is None or name not in EstimatorOptions.__dataclass_fields__:
             continue
-        about = re.search(rf"    {name}\n((?:        .*\n)+)", EstimatorOptions.__doc__)[1]
+        if name in OPTIONS:
+            about = OPTIONS[name].help
+        else:
+            about = re.search(rf"    {name}\n((?:        .*\n)+)", EstimatorOptions.__doc__)[1]
         assert f"Default: {value}" in " ".join(about.split())
 
 

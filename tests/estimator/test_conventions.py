@@ -78,7 +78,7 @@ def test_fit_ignores_y_says_so_and_returns_self(table):
 
 def test_what_the_user_should_know_is_warned_of_and_kept_in_the_result(table, data):
     with pytest.warns(UserWarning, match="device='cuda' is not used") as caught:
-        est = LatentInterventionDAG(density="linear", max_regimes=4, n_init=1, device="cuda").fit(
+        est = LatentInterventionDAG("linear", noise="gaussian", max_regimes=4, n_init=1, device="cuda").fit(
             pd.concat([table, table.head(5)])
         )
     assert {warning.filename for warning in caught} == {__file__}

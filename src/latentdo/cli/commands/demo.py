@@ -45,7 +45,10 @@ def demo(
             f"{n} cells, {d} proteins and lipids, nine experimental conditions. The fit sees only the numbers.\n"
         )
     # Linear, to be quick: "auto" would fit networks too, which are no closer to the literature (docs/results.md).
-    options = {"transform": "log", "density": "linear", **model.given()}
+    # Gaussian for the same reason, unless the user chose a model or solver, which may have noise of its own.
+    given = model.given()
+    quick = {"noise": "gaussian"} if given.keys().isdisjoint(("density", "solver")) else {}
+    options = {"transform": "log", "density": "linear", **quick, **given}
     with destination(out, overwrite=overwrite) as work:
         result = fit_table(data.X, options, {}, silent=json).result_
         folder = work.write(result, X=data.X)

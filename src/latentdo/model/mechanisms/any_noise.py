@@ -16,7 +16,7 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import LOG_2PI, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import COMB, LOG_2PI, VARIANCE_FLOOR, Noise
 from latentdo.model.regression import regression, weighted_gram
 
 MOST_COMPONENTS = 8
@@ -36,6 +36,9 @@ SHAPE_STEPS = 30
 
 POLISH_STEPS = 100
 """Steps for the better of two beginnings."""
+
+COMB_WIDTHS = (0.94, 0.96, 0.98, 0.99, 1.0)
+"""Widths of nearly uniform noise that are tried, as shares of the range of the residuals."""
 
 TURNS = 3
 """How often coefficients and shape take turns."""
@@ -119,13 +122,40 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
 
 
 @njit
+def fit_comb(bins):  # type: ignore[no-untyped-def]
+    """Nearly uniform noise: equal Gaussians in a row, as wide as fits best, ``[3, c]``; and its log-likelihood."""
+    low, high = bins[1].min(), bins[1].max()
+    for i in range(bins.shape[1]):  # the outermost rows, not the means of their bins
+        spread = np.sqrt(3.0 * max(bins[2, i] - bins[1, i] ** 2, 0.0))
+        low, high = min(low, bins[1, i] - spread), max(high, bins[1, i] + spread)
+    best, top = np.empty((3, COMB)), -np.inf
+    for stretch in COMB_WIDTHS:
+        half = max(0.5 * stretch * (high - low), np.sqrt(VARIANCE_FLOOR) * COMB)
+        shape = np.empty((3, COMB))
+        shape[0] = 1.0 / COMB
+        shape[1] = 0.5 * (low + high) + half * ((2.0 * np.arange(COMB) + 1.0) / COMB - 1.0)
+        shape[2] = (half / COMB) ** 2  # half the distance of neighbours: no ripples to speak of
+        value = climb(bins, shape.copy(), VARIANCE_FLOOR, 1)
+        if value > top:
+            best, top = shape, value
+    return best, top
+
+
+@njit
 def choose_shape(bins, mean, spread, most):  # type: ignore[no-untyped-def]
-    """The mixture with the highest evidence, ``[3, c]``: one Gaussian more as long as that pays, or two more do."""
+    """The mixture with the highest evidence, ``[3, c]``: one Gaussian more as long as that pays, or two more do.
+
+    A row of equal Gaussians, for noise with sharp edges, costs as much as a single one.
+    """
     n = bins[0].sum()
     floor = max((NARROWEST * spread) ** 2, VARIANCE_FLOOR)
     best = np.empty((3, 1))
     best[0, 0], best[1, 0], best[2, 0] = 1.0, mean, max(spread**2, VARIANCE_FLOOR)
     top = climb(bins, best.copy(), floor, 1)
+    if most > 1:
+        comb, value = fit_comb(bins)
+        if value > top:
+            top, best = value, comb
     behind = 0
     for c in range(2, most + 1):
         value, winner = -np.inf, best
@@ -169,6 +199,8 @@ def fit_rows(rows, weights, most):  # type: ignore[no-untyped-def]
         bins, mean, spread = histogram(residual, weights)
         if turn == 0:
             shape = choose_shape(bins, mean, spread, most)
+        elif shape.shape[1] == COMB:
+            shape, _ = fit_comb(bins)
         else:
             climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
         c = shape.shape[1]

@@ -206,7 +206,7 @@ NOISE: Final = Option(
         ),
         Choice(
             name="gaussian",
-            summary="Gaussian in every mechanism, the fastest; other shapes may then look like regimes",
+            summary="Gaussian in every mechanism, which is fastest, but may take other shapes for regimes",
             solvers=("search",),
         ),
         Choice(

@@ -87,6 +87,7 @@ def solve(
         best,
         comparison=(*chosen, *best.comparison),
         status=tried[-1].status,
+        history=tuple(entry for result in tried for entry in result.history),
         seconds=sum(result.seconds for result in tried),
     )
 

@@ -43,7 +43,12 @@ def solve(
     except KeyboardInterrupt:
         return replace(gaussian, status="interrupted", message="noise of other shapes was not fitted")
     best = shaped if shaped.evidence > gaussian.evidence else gaussian
-    return replace(best, status=shaped.status, seconds=gaussian.seconds + shaped.seconds)
+    return replace(
+        best,
+        status=shaped.status,
+        history=(*gaussian.history, *shaped.history),
+        seconds=gaussian.seconds + shaped.seconds,
+    )
 
 
 def needs_shape(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
@@ -55,4 +60,4 @@ def needs_shape(dataset: Dataset, configuration: SearchConfiguration, found: Fit
     responsibilities = found.model.assign(some.z, some.labels).responsibilities
     state = refine(some, responsibilities, topology.adjacency, iterations=1, targets=topology.targets)
     mechanisms = (*state.model.reference, *state.model.own.values())
-    return any(isinstance(one, AdditiveNoise) and not one.noise.is_gaussian for one in mechanisms)
+    return any(isinstance(one, AdditiveNoise) and one.noise.weights.size > 1 for one in mechanisms)

@@ -150,7 +150,7 @@ DENSITY: Final = Option(
     (
         Density(
             name="auto",
-            summary="straight lines, or networks where a screen finds curves and evidence and sparsity prefer them",
+            summary="straight lines, curves with noise of any shape, or networks: what the rows ask for",
             solvers=("search",),
             search="auto",
         ),

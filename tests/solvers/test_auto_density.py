@@ -74,7 +74,7 @@ def test_invented_targets_count_against_lines(gain, targets, wins):
 
     def result(evidence, needed):
         topology = SimpleNamespace(targets=np.ones((needed, 1)))
-        return SimpleNamespace(evidence=evidence, model=SimpleNamespace(topology=topology))
+        return SimpleNamespace(evidence=evidence, model=SimpleNamespace(topology=topology), density="linear")
 
     assert auto_density._is_better(result(gain, 10), result(0.0, targets), 1000) == wins
 
@@ -93,3 +93,31 @@ def test_an_interrupt_of_the_second_search_keeps_the_first(monkeypatch):
     monkeypatch.setattr(auto_density, "search_networks", interrupted)
     result = auto_density.solve(Dataset.from_table(curved()), SearchConfiguration())
     assert (result.status, result.density) == ("interrupted", "linear")
+
+
+@pytest.mark.parametrize("gain", [-1.0, 1.0])
+def test_against_noise_of_any_shape_evidence_alone_decides(gain):
+    """Nothing had to be invented there, so nothing is allowed for."""
+    topology = SimpleNamespace(targets=np.ones((30, 1)))
+    curves = SimpleNamespace(evidence=0.0, model=SimpleNamespace(topology=topology), density="additive")
+    networks = SimpleNamespace(evidence=gain, model=SimpleNamespace(topology=topology), density="nonlinear")
+    assert auto_density._is_better(networks, curves, 1000) == (gain > 0.0)
+
+
+def test_skewed_noise_is_not_drawn_by_regimes():
+    """The default on a table that lines with Gaussian noise cut into all the regimes they are allowed."""
+    data = simulate(
+        n_variables=4,
+        n_samples=1200,
+        preset="field",
+        noise="gamma",
+        n_regimes=3,
+        separation=3.0,
+        random_state=1,
+    )
+    gaussian = LatentInterventionDAG(noise="gaussian", density="linear", max_regimes=6, n_init=1).fit(data.X)
+    found = LatentInterventionDAG(max_regimes=6, n_init=1).fit(data.X)
+    np.testing.assert_array_equal(found.adjacency_, data.adjacency)
+    assert found.n_regimes_ <= 4 < gaussian.n_regimes_
+    assert found.evidence_ > gaussian.evidence_ + 100.0
+    assert found.result_.density == "additive"

@@ -51,4 +51,5 @@ class TerminalProgress:
             evidence=entry["evidence"],
             violation=entry["violation"],
             left=entry["left"],
+            refresh=True,  # a quick fit would end before the display renews itself
         )

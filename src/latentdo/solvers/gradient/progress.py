@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 
@@ -24,6 +25,7 @@ class TerminalProgress:
             BarColumn(),
             TextColumn("{task.fields[left]:.0f} s left"),
             TimeElapsedColumn(),
+            console=Console(),  # of its own: on a shared one only the first of several displays would be shown
             disable=disable,
             transient=True,
         )
@@ -51,5 +53,5 @@ class TerminalProgress:
             evidence=entry["evidence"],
             violation=entry["violation"],
             left=entry["left"],
-            refresh=True,  # a quick fit would end before the display renews itself
+            refresh=True,  # a quick fit may end before the display renews itself
         )

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily, evidence
+from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
@@ -186,53 +186,16 @@ class RowLearner:
         thorough: bool = False,
     ) -> Graph:
         """See :class:`.learner.Learner`: uphill edge by edge; if ``thorough``, then the best graph of the tables."""
-        found = self._climb(problem, statistics, adjacency, target_prior)
-        if thorough:
-            best, score = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
-            found = best if np.isfinite(score) else found
-        return found
-
-    def _climb(
-        self, problem: Problem, statistics: WeightedRows, adjacency: Graph, target_prior: float | None
-    ) -> Graph:
-        """Add, drop and turn single edges while that raises the score, the best change first."""
-        graph, d = adjacency.astype(np.int8).copy(), problem.n_variables
-        allowed, required = problem.constraints.allowed, problem.constraints.required
 
         def score(j: int, parents: NDArray[np.int64]) -> float:
-            if parents.size > problem.constraints.max_parents:
-                return -np.inf
             local = self.local(problem, statistics, j, parents, target_prior=target_prior)
             return local.score + float(problem.penalties.edge_prior[parents, j].sum())
 
-        gains = np.full(
-            (d, d), -np.inf
-        )  # of having i among the parents of j, if it is not, or not having it, if it is
-        stale = set(range(d))
-        while True:
-            for j in stale:
-                parents = np.flatnonzero(graph[:, j])
-                now = score(j, parents)
-                for i in np.flatnonzero(allowed[:, j] & ~required[:, j]).tolist():
-                    gains[i, j] = score(j, np.setxor1d(parents, [i])) - now
-            changes = []
-            for i, j in np.argwhere(np.isfinite(gains)).tolist():
-                if graph[i, j]:
-                    changes.append((gains[i, j], i, j, False))
-                    changes.append((gains[i, j] + gains[j, i], i, j, True))
-                else:
-                    changes.append((gains[i, j], i, j, False))
-            for gain, i, j, turned in sorted(changes, reverse=True):
-                if gain < FAMILY_GAIN:
-                    return graph
-                trial = graph.copy()
-                trial[i, j] ^= 1
-                trial[j, i] ^= turned
-                if is_dag(trial):
-                    graph, stale = trial, {j, i} if turned else {j}
-                    break
-            else:
-                return graph
+        found = climb_edges(adjacency, problem.constraints, score, FAMILY_GAIN)
+        if thorough:
+            best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
+            found = best if np.isfinite(value) else found
+        return found
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]

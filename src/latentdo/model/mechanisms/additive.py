@@ -13,13 +13,17 @@ from typing import ClassVar, Final
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.any_noise import MOST_COMPONENTS, AnyNoise, Shaped, fit_rows
+from latentdo.model.mechanisms.any_noise import Shaped, beginning, fit_rows
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
-from latentdo.model.mechanisms.family import MechanismFamily, evidence
+from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import Noise
 
-LEVELS: Final = (3, 5)
+LEVELS: Final = (5, 3)
 """Functions per parent that are tried beside lines."""
+
+LINE: Final = 1
+"""Functions per parent of a line."""
 
 EDGE: Final = 0.03
 """Share of the rows beyond the outermost knots on either side, where curves go on as lines."""
@@ -55,17 +59,31 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> AdditiveNoise:
         """See :class:`RowFamily`."""
-        found: list[AdditiveNoise] = [AnyNoise.fit(x, y, weights, start)]
-        for level in LEVELS if x.shape[1] else ():
+        ones = np.ones(len(y))
+        best, found = -np.inf, None
+        shape, reach = beginning(start)
+        # The most flexible mean leaves the purest noise: its shape serves the others.
+        for level in (*LEVELS, LINE) if x.shape[1] else (LINE,):
             knots = np.quantile(x, np.linspace(EDGE, 1.0 - EDGE, level + 1), axis=0).T
-            if (np.diff(knots, axis=1) <= 0.0).any():
-                break  # too few different values for so many knots
-            rows = np.column_stack([np.ones(len(y)), expand(x, knots), y])
-            coefficients, shape = fit_rows(rows, weights, MOST_COMPONENTS)
-            noise = Noise(*shape)
-            parameters = np.concatenate([[level], knots.ravel(), coefficients])
-            found.append(cls(parameters, noise, coefficients.size + noise.n_parameters))
-        return max(found, key=lambda one: evidence(one, x, y, weights))
+            if level != LINE and (np.diff(knots, axis=1) <= 0.0).any():
+                continue  # too few different values for so many knots
+            functions = x if level == LINE else expand(x, knots)
+            rows = np.column_stack([ones, functions, y])
+            coefficients, growth, shape, value = fit_rows(rows, weights, shape, reach)
+            reach = 0
+            if value > best:
+                noise, best = Noise(*shape), value
+                found = LinearMechanism(coefficients, noise, growth=growth)
+                if level != LINE:
+                    n_free = coefficients.size + noise.n_parameters + (growth != 0.0)
+                    found = cls(np.concatenate([[level], knots.ravel(), coefficients]), noise, n_free, growth)
+        assert found is not None
+        return found
+
+
+@njit
+def _cube(u):  # type: ignore[no-untyped-def]
+    return u * u * u if u > 0.0 else 0.0
 
 
 @njit
@@ -80,9 +98,9 @@ def expand(x, knots):  # type: ignore[no-untyped-def]
         for i in range(n):
             u = (x[i, a] - low) / width
             out[i, a * level] = x[i, a]
-            last = max(u - 1.0, 0.0) ** 3
-            before = (max(u - place[level - 1], 0.0) ** 3 - last) / (1.0 - place[level - 1])
+            last = _cube(u - 1.0)
+            before = (_cube(u - place[level - 1]) - last) / (1.0 - place[level - 1])
             for m in range(level - 1):
-                bend = (max(u - place[m], 0.0) ** 3 - last) / (1.0 - place[m])
+                bend = (_cube(u - place[m]) - last) / (1.0 - place[m])
                 out[i, a * level + m + 1] = bend - before
     return out

@@ -13,6 +13,11 @@ from scipy.special import softmax
 
 from latentdo.model.mechanisms.noise import Noise
 
+GROWTH_REACH = 3.0
+"""Size of a signal, in standard deviations of its variable, beyond which noise that grows with it grows no further."""
+
+_FASTEST = 100.0  # growth of a noise; its scale then stays finite
+
 Array = NDArray[np.float64]
 Parents = NDArray[np.int64]
 
@@ -83,7 +88,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveNoise(Mechanism):
-    """A function of the parents plus independent noise.
+    r"""A function of the parents, the signal, plus noise: :math:`y = f(x) + e^{g f(x)} \varepsilon`.
 
     Parameters
     ----------
@@ -93,18 +98,21 @@ class AdditiveNoise(Mechanism):
         Density of the rest.
     n_free : int, optional
         How many parameters, of function and noise, were fitted, if not all: what is shared is charged once.
+    growth : float
+        How fast the scale of the noise grows with the signal, :math:`g`; zero where noise does not depend on parents.
     """
 
     parameters: Array
     noise: Noise
     n_free: int | None = None
+    growth: float = 0.0
 
     @property
     def n_parameters(self) -> int:
         """Free parameters of function and noise."""
         if self.n_free is not None:
             return self.n_free
-        return self.parameters.size + self.noise.n_parameters
+        return self.parameters.size + self.noise.n_parameters + (self.growth != 0.0)
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
@@ -115,19 +123,33 @@ class AdditiveNoise(Mechanism):
     def check(cls, parameters: Array, n_parents: int) -> None:
         """Refuse parameters that cannot belong to so many parents: compiled loops trust their sizes."""
 
+    def scaled(self, signal: Array) -> Array:
+        """Logarithm of the scale of the noise, ``[n]``, where the function has these values."""
+        return self.growth * np.clip(signal, -GROWTH_REACH, GROWTH_REACH)
+
+    def residual(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """What is left of ``y``, in units of the noise, and the logarithm of these units, both ``[n]``."""
+        signal = self.mean(x)
+        if self.growth == 0.0:
+            return y - signal, np.zeros(len(y))
+        log_scale = self.scaled(signal)
+        return (y - signal) * np.exp(-log_scale), log_scale
+
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`."""
-        return self.noise.log_density(y - self.mean(x))
+        residual, log_scale = self.residual(x, y)
+        return self.noise.log_density(residual) - log_scale
 
     def parts(self, x: Array, y: Array) -> list[Array]:
         """See :class:`Mechanism`: the Gaussians of the noise."""
         if self.noise.weights.size == 1:
             return []
-        return list(softmax(self.noise.log_joint(y - self.mean(x)), axis=1).T)
+        return list(softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T)
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
-        return self.mean(x) + self.noise.draw(len(x), rng)
+        signal = self.mean(x)
+        return signal + np.exp(self.scaled(signal)) * self.noise.draw(len(x), rng)
 
     @classmethod
     def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
@@ -137,16 +159,20 @@ class AdditiveNoise(Mechanism):
             **join("parameters", [one.parameters for one in mechanisms]),
             **join("noises", [one.noise.to_array() for one in mechanisms]),
             "n_free": np.array(free, dtype=np.int64),
+            "growth": np.array([one.growth for one in mechanisms]),
         }
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
         found = []
-        parts = (split("parameters", arrays), split("noises", arrays), arrays["n_free"].tolist(), parents)
-        for parameters, noise, free, inputs in zip(*parts, strict=True):
+        growths = np.array(arrays["growth"], dtype=np.float64)
+        if not (np.abs(growths) < _FASTEST).all():
+            raise ValueError("the growth of a noise is not such as a fit gives")
+        parts = (split("parameters", arrays), split("noises", arrays), arrays["n_free"].tolist(), growths.tolist())
+        for parameters, noise, free, growth, inputs in zip(*parts, parents, strict=True):
             cls.check(parameters, inputs.size)
-            found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free)))
+            found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free), growth))
         return found
 
 

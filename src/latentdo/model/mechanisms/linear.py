@@ -37,8 +37,10 @@ class LinearMechanism(AdditiveNoise):
         return np.asarray(self.parameters[0] + x @ self.parameters[1:])
 
     @property
-    def linear_form(self) -> LinearForm:
+    def linear_form(self) -> LinearForm | None:
         """See :class:`Mechanism`."""
+        if self.growth != 0.0:
+            return None  # no single variance, and noise that is not centred moves the coefficients too
         centred = self.parameters.copy()
         centred[0] += self.noise.mean
         return LinearForm(centred, self.noise.variance)
@@ -64,7 +66,11 @@ class LinearMechanism(AdditiveNoise):
         coefficients = np.concatenate([one.parameters for one in mechanisms])
         out = np.empty((len(mechanisms), len(z)))
         _residuals(z, np.array(variables, dtype=np.int64), joined, coefficients, starts, out)
-        if all(one.noise.is_gaussian for one in mechanisms):
+        if all(one.noise.is_gaussian and one.growth == 0.0 for one in mechanisms):
             variances = np.array([one.noise.variances[0] for one in mechanisms])[:, None]
             return np.asarray(-0.5 * (LOG_2PI + np.log(variances) + out**2 / variances))
-        return np.stack([one.noise.log_density(row) for one, row in zip(mechanisms, out, strict=True)])
+        densities = []
+        for one, residual, variable in zip(mechanisms, out, variables, strict=True):
+            log_scale = one.scaled(z[:, variable] - residual)
+            densities.append(one.noise.log_density(residual * np.exp(-log_scale)) - log_scale)
+        return np.stack(densities)

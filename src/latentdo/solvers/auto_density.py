@@ -49,17 +49,14 @@ def solve(
     ``noise`` is "gaussian", "any", or "auto": lines and networks decide each for themselves.
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
-    best = search_linear(dataset, configuration, progress)
+    bent = is_bent(dataset, configuration)
+    shaped = noise != "gaussian" and not bent
+    best = search_linear(dataset, configuration, progress, lines.needs_shape if shaped else None)
     if best.status == "interrupted":
         return best
     tried = [best]
     try:
-        bent = is_bent(dataset, configuration)
-        if (
-            not bent
-            and noise != "gaussian"
-            and (noise == "any" or lines.needs_shape(dataset, configuration, best))
-        ):
+        if shaped and (noise == "any" or lines.fit_needs_shape(dataset, configuration, best)):
             family = AdditiveMechanism
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)

@@ -14,11 +14,13 @@ from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.base import AdditiveNoise
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import SearchConfiguration, make_problem
-from latentdo.solvers.search.em import refine
+from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import solve as solve_by_moments
+from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import FAMILY_SEARCH_ROWS
 
 
@@ -31,11 +33,12 @@ def solve(
     """Fit lines; ``noise`` is "gaussian", "any", or "auto": any where some mechanism needs it."""
     if noise == "any":
         return solve_by_rows(dataset, configuration, AnyNoise, "linear", progress)
-    gaussian = solve_by_moments(dataset, configuration, progress)
+    enough = None if noise == "gaussian" else needs_shape
+    gaussian = solve_by_moments(dataset, configuration, progress, enough)
     if (
-        noise == "gaussian"
+        enough is None
         or gaussian.status == "interrupted"
-        or not needs_shape(dataset, configuration, gaussian)
+        or not fit_needs_shape(dataset, configuration, gaussian)
     ):
         return gaussian
     try:
@@ -51,13 +54,21 @@ def solve(
     )
 
 
-def needs_shape(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
-    """Whether any mechanism of a fit is better off with noise that is not Gaussian."""
-    problem = replace(make_problem(dataset, configuration), learner=RowLearner(AnyNoise))
+def fit_needs_shape(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
+    """The same of a finished fit."""
+    problem = make_problem(dataset, configuration)
+    return needs_shape(problem, weigh(problem, found.model))
+
+
+def needs_shape(problem: Problem, state: State) -> bool:
+    """Whether any mechanism of lines with Gaussian noise is better off with noise that is not."""
     rows = slice(None, None, -(-problem.n_rows // FAMILY_SEARCH_ROWS))
-    some = replace(problem, design=problem.design[rows], labels=problem.labels[rows])
-    topology = found.model.topology
-    responsibilities = found.model.assign(some.z, some.labels).responsibilities
-    state = refine(some, responsibilities, topology.adjacency, iterations=1, targets=topology.targets)
-    mechanisms = (*state.model.reference, *state.model.own.values())
-    return any(isinstance(one, AdditiveNoise) and one.noise.weights.size > 1 for one in mechanisms)
+    some = replace(
+        problem,
+        design=problem.design[rows],
+        labels=problem.labels[rows],
+        learner=RowLearner(AnyNoise),
+    )
+    shaped = refine(some, state.responsibilities[rows], state.adjacency, iterations=1, targets=state.targets)
+    mechanisms = (*shaped.model.reference, *shaped.model.own.values())
+    return any(isinstance(one, AdditiveNoise) and not one.is_plain for one in mechanisms)

@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.any_noise import AnyNoise, rough_gains
-from latentdo.model.mechanisms.shapes import best_move, histogram
 from latentdo.model.mechanisms.family import evidence
+from latentdo.model.mechanisms.shapes import best_move, histogram
 
 N = 3000
 

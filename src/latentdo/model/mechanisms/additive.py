@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.any_noise import Shaped, beginning, fit_rows
+from latentdo.model.mechanisms.any_noise import Shaped, as_shape, beginning, fit_rows
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import MechanismFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
@@ -59,11 +59,25 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> AdditiveNoise:
         """See :class:`RowFamily`."""
-        ones = np.ones(len(y))
-        best, found = -np.inf, None
-        shape, reach = beginning(start)
         # The most flexible mean leaves the purest noise: its shape serves the others.
-        for level in (*LEVELS, LINE) if x.shape[1] else (LINE,):
+        return cls._best(x, y, weights, (*LEVELS, LINE), *beginning(start))
+
+    @classmethod
+    def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> AdditiveNoise:
+        """See :class:`RowFamily`: as bent, and with as many Gaussians, as before."""
+        assert isinstance(start, AdditiveNoise)
+        level = int(start.parameters[0]) if isinstance(start, cls) else LINE
+        return cls._best(x, y, weights, (level, LINE) if level != LINE else (LINE,), as_shape(start.noise), 0)
+
+    @classmethod
+    def _best(
+        cls, x: Array, y: Array, weights: Array, levels: tuple[int, ...], shape: Array, reach: int
+    ) -> AdditiveNoise:
+        """The level of highest evidence; ``shape`` and ``reach`` are those of :func:`.choose_shape`."""
+        ones = np.ones(len(y))
+        best = -np.inf
+        found: AdditiveNoise | None = None
+        for level in levels if x.shape[1] else (LINE,):
             knots = np.quantile(x, np.linspace(EDGE, 1.0 - EDGE, level + 1), axis=0).T
             if level != LINE and (np.diff(knots, axis=1) <= 0.0).any():
                 continue  # too few different values for so many knots

@@ -18,7 +18,7 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import GROWTH_REACH, AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import COMB, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import COMB, NEGLIGIBLE, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
     MOST_COMPONENTS,
     NARROWEST,
@@ -72,6 +72,62 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
 
 
 @njit
+def first_shape(raw, signal, weights, start, reach):  # type: ignore[no-untyped-def]
+    """Shape and growth of the noise that fit residuals best, and their log-likelihood less cost."""
+    bins, mean, spread = histogram(raw, weights)
+    shape, value = choose_shape(bins, mean, spread, start, reach)
+    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    growth, gain = likeliest_growth(raw, signal, weights)
+    if gain < half_log:
+        return shape, value, 0.0
+    bins, mean, spread = histogram(raw * np.exp(-growth * signal), weights)
+    other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
+    better -= growth * (weights * signal).sum() + half_log
+    if better > value:
+        return other, better, growth
+    return shape, value, 0.0
+
+
+@njit
+def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-def]
+    """The same with as many Gaussians as before, and growth if there was some."""
+    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    loss = 0.0
+    if growth != 0.0:
+        growth, _ = likeliest_growth(raw, signal, weights)
+        loss = growth * (weights * signal).sum() + half_log
+    bins, _, spread = histogram(raw * np.exp(-growth * signal), weights)
+    if shape.shape[1] == COMB:
+        shape, value = fit_comb(bins)
+    else:
+        value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
+        value -= 3.0 * half_log * (shape.shape[1] - 1)
+    return shape, value - loss, growth
+
+
+@njit
+def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
+    """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
+    c = shape.shape[1]
+    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+    share = np.empty(c)
+    for i in range(raw.shape[0]):
+        top, residual = -np.inf, raw[i] / scale[i]
+        for a in range(c):
+            off = residual - shape[1, a]
+            share[a] = level[a] - 0.5 * off * off / shape[2, a]
+            top = max(top, share[a])
+        total, inverse, pull = 0.0, 0.0, 0.0
+        for a in range(c):
+            part = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
+            total += part
+            inverse += part / shape[2, a]
+            pull += part * shape[1, a] / shape[2, a]
+        precision[i] = weights[i] * inverse / total / scale[i] ** 2
+        shifted[i] = values[i] - scale[i] * pull / inverse
+
+
+@njit
 def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     """A weighted regression whose noise has any shape and may grow with the signal.
 
@@ -80,71 +136,35 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     """
     n, width = rows.shape
     last = width - 1
-    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    values = np.ascontiguousarray(rows[:, last])
     contrast, factor = np.zeros(width), np.zeros((width, width))
     gram = np.empty((width, width))
-    weighted_gram(rows, last, rows[:, last], weights, gram)
+    weighted_gram(rows, last, values, weights, gram)
     regression(gram, width, factor, contrast)
-    raw, signal = np.empty(n), np.empty(n)
-    precision, shifted = np.empty(n), np.empty(n)
-    shape, value, growth = np.empty((3, 1)), 0.0, 0.0
+    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    shape, value, growth = start, 0.0, 0.0
     for turn in range(TURNS):
         for i in range(n):
             fitted = 0.0
             for a in range(last):
                 fitted -= contrast[a] * rows[i, a]
-            raw[i] = rows[i, last] - fitted
+            raw[i] = values[i] - fitted
             signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
         if turn == 0:
-            bins, mean, spread = histogram(raw, weights)
-            shape, value = choose_shape(bins, mean, spread, start, reach)
-        if width > 2 and (turn == 0 or growth != 0.0):
-            trial, gain = likeliest_growth(raw, signal, weights)
-            if turn > 0:
-                growth = trial
-            elif gain > half_log:
-                scaled, scaled_mean, scaled_spread = histogram(raw * np.exp(-trial * signal), weights)
-                other, better = choose_shape(scaled, scaled_mean, scaled_spread, shape, min(reach, 1))
-                better -= trial * (weights * signal).sum() + half_log
-                if better > value:
-                    shape, value, growth, mean, spread = other, better, trial, scaled_mean, scaled_spread
-        scale = np.exp(growth * signal)
-        if turn > 0:
-            bins, mean, spread = histogram(raw / scale, weights)
-            if shape.shape[1] == COMB:
-                shape, value = fit_comb(bins)
-            else:
-                value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
-                value -= 3.0 * half_log * (shape.shape[1] - 1)
-            if growth != 0.0:
-                value -= growth * (weights * signal).sum() + half_log
-        c = shape.shape[1]
-        if c == 1 and growth == 0.0:
+            shape, value, growth = first_shape(raw, signal, weights, start, reach)
+        else:
+            shape, value, growth = next_shape(raw, signal, weights, shape, growth)
+        if shape.shape[1] == 1 and growth == 0.0:
             shape[1, 0] = 0.0
             shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
             break
-        if turn == TURNS - 1 or width == 2:
+        if turn == TURNS - 1 or last == 1:
             break
-        level = np.log(shape[0]) - 0.5 * np.log(shape[2])
-        share = np.empty(c)
-        for i in range(n):
-            top, residual = -np.inf, raw[i] / scale[i]
-            for a in range(c):
-                off = residual - shape[1, a]
-                share[a] = level[a] - 0.5 * off * off / shape[2, a]
-                top = max(top, share[a])
-            total, inverse, pull = 0.0, 0.0, 0.0
-            for a in range(c):
-                part = np.exp(share[a] - top)
-                total += part
-                inverse += part / shape[2, a]
-                pull += part * shape[1, a] / shape[2, a]
-            precision[i] = weights[i] * inverse / total / scale[i] ** 2
-            shifted[i] = rows[i, last] - scale[i] * pull / inverse
+        as_squares(raw, np.exp(growth * signal), weights, shape, values, precision, shifted)
         weighted_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
     # One variance and the constant are there whatever the shape.
-    return -contrast[:last], growth, shape, value - half_log * (last + 1)
+    return -contrast[:last], growth, shape, value - 0.5 * np.log(max(weights.sum(), 2.0)) * width
 
 
 @njit
@@ -243,6 +263,13 @@ class AnyNoise(Shaped):
     def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:
         """See :class:`RowFamily`."""
         coefficients, growth, shape, _ = fit_rows(_rows(x, y), weights, *beginning(start))
+        return LinearMechanism(coefficients, Noise(*shape), growth=growth)
+
+    @classmethod
+    def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> LinearMechanism:
+        """See :class:`RowFamily`: with as many Gaussians as before."""
+        assert isinstance(start, AdditiveNoise)
+        coefficients, growth, shape, _ = fit_rows(_rows(x, y), weights, as_shape(start.noise), 0)
         return LinearMechanism(coefficients, Noise(*shape), growth=growth)
 
 

@@ -114,6 +114,11 @@ class AdditiveNoise(Mechanism):
             return self.n_free
         return self.parameters.size + self.noise.n_parameters + (self.growth != 0.0)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the noise is one Gaussian, the same for all parents."""
+        return self.noise.weights.size == 1 and self.growth == 0.0
+
     @abstractmethod
     def mean(self, x: Array) -> Array:
         """Value of the function, ``[n]``."""
@@ -169,7 +174,12 @@ class AdditiveNoise(Mechanism):
         growths = np.array(arrays["growth"], dtype=np.float64)
         if not (np.abs(growths) < _FASTEST).all():
             raise ValueError("the growth of a noise is not such as a fit gives")
-        parts = (split("parameters", arrays), split("noises", arrays), arrays["n_free"].tolist(), growths.tolist())
+        parts = (
+            split("parameters", arrays),
+            split("noises", arrays),
+            arrays["n_free"].tolist(),
+            growths.tolist(),
+        )
         for parameters, noise, free, growth, inputs in zip(*parts, parents, strict=True):
             cls.check(parameters, inputs.size)
             found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free), growth))

@@ -27,6 +27,11 @@ class RowFamily(ABC):
         """
 
     @classmethod
+    def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Any:
+        """A quicker fit that may keep whatever ``start`` chose, such as a number of knots; maybe with other parents."""
+        return cls.fit(x, y, weights, start)
+
+    @classmethod
     def may_differ(
         cls,
         x: Array,  # noqa: ARG003

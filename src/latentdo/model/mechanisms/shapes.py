@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.noise import COMB, LOG_2PI, VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import COMB, LOG_2PI, NEGLIGIBLE, VARIANCE_FLOOR
 
 MOST_COMPONENTS = 8
 """Gaussians in a noise at most: skewed noise uses four or five, and with three it once looked like two regimes."""
@@ -28,6 +28,12 @@ UNKNOWN = np.empty((3, 0))
 
 SHAPE_STEPS = 30
 """Steps of EM on a histogram."""
+
+PATIENCE = 2
+"""Numbers of Gaussians in a row that do not pay, after which more are not tried."""
+
+ENOUGH = 0.01
+"""A step that gains fewer nats is the last."""
 
 POLISH_STEPS = 100
 """Steps for the better of two beginnings."""
@@ -82,7 +88,7 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
                 top = max(top, share[a])
             total = 0.0
             for a in range(c):
-                share[a] = np.exp(share[a] - top)
+                share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
                 total += share[a]
             slope, slopes, inverse = 0.0, 0.0, 0.0
             for a in range(c):
@@ -107,7 +113,7 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
             shape[0, a] = max(count / everything, 1e-9)
             shape[1, a] = sums[1, a] / count
             shape[2, a] = max(sums[2, a] / count - shape[1, a] ** 2, floor)
-        if loglik - before < 0.01:
+        if loglik - before < ENOUGH:
             break
         before = loglik
     return loglik
@@ -137,8 +143,8 @@ def fit_comb(bins):  # type: ignore[no-untyped-def]
 def choose_shape(bins, mean, spread, start, reach):  # type: ignore[no-untyped-def]
     """The mixture with the highest evidence, ``[3, c]``, and its log-likelihood less the cost of its Gaussians.
 
-    One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer than ``start [3, c]`` has
-    are tried. A row of equal Gaussians, for noise with sharp edges, costs as much as a single one.
+    One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer are tried than
+    ``start [3, c]`` has. A row of equal Gaussians, for noise with sharp edges, costs as much as a single one.
     """
     cost = 1.5 * np.log(max(bins[0].sum(), 2.0))
     floor = max((NARROWEST * spread) ** 2, VARIANCE_FLOOR)
@@ -161,7 +167,7 @@ def choose_shape(bins, mean, spread, start, reach):  # type: ignore[no-untyped-d
             top, best, behind = value, winner, 0
         else:
             behind += 1
-            if behind == 2:
+            if behind == PATIENCE:
                 break
     return best, top
 
@@ -217,7 +223,7 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
                 top = max(top, share[a])
             total = 0.0
             for a in range(c):
-                share[a] = np.exp(share[a] - top)
+                share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
                 total += share[a]
             off, off2 = bins[1, i] - move, bins[2, i] - 2.0 * move * bins[1, i] + move * move
             for a in range(c):

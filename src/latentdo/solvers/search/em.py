@@ -56,7 +56,7 @@ def drop_small(
     return np.asarray(np.where(total > UNDECIDED, kept / np.maximum(total, TINY), share)), keep
 
 
-def refine(
+def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
     problem: Problem,
     responsibilities: NDArray[np.float64],
     adjacency: NDArray[np.int8],
@@ -66,16 +66,18 @@ def refine(
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
     model: FittedModel | None = None,
+    needed: float = -np.inf,
 ) -> State:
     """EM with the graph fixed; targets are chosen anew in every step unless they are given.
 
-    ``model`` is where the fits of mechanisms begin, for families that need a beginning.
+    ``model`` is where the fits of mechanisms begin, for families that need a beginning. Steps that cannot reach the
+    ``needed`` evidence, if each of those that are left gains as much as the last, are not made.
     """
     last = -np.inf
     for step in range(iterations):
         if targets is None:
             responsibilities, _ = drop_small(problem, responsibilities)
-        statistics = problem.learner.statistics(problem, responsibilities, model)
+        statistics = problem.learner.statistics(problem, responsibilities, model, settled=step > 0)
         chosen = targets
         if chosen is None:
             chosen, _ = problem.learner.choose_targets(
@@ -84,7 +86,8 @@ def refine(
         model = problem.learner.fit(problem, statistics, adjacency, chosen)
         state = weigh(problem, model)
         responsibilities = state.responsibilities
-        if step > 0 and state.evidence - last < tolerance:
+        rise = state.evidence - last
+        if step > 0 and (rise < tolerance or state.evidence + (iterations - step) * rise < needed):
             break
         last = state.evidence
     return state

@@ -38,8 +38,18 @@ class Learner(Protocol):
     evidence.
     """
 
-    def statistics(self, problem: Problem, responsibilities: Array, model: FittedModel | None = None) -> Any:
-        """What the other methods work on; fits may begin at the mechanisms of ``model``."""
+    def statistics(
+        self,
+        problem: Problem,
+        responsibilities: Array,
+        model: FittedModel | None = None,
+        *,
+        settled: bool = False,
+    ) -> Any:
+        """What the other methods work on; fits may begin at the mechanisms of ``model``.
+
+        If that is ``settled``, a step of EM ago, they need not look far from there.
+        """
         ...
 
     def choose_targets(
@@ -107,6 +117,8 @@ class MomentLearner:
         problem: Problem,
         responsibilities: Array,
         model: FittedModel | None = None,  # noqa: ARG002  (nothing to warm up)
+        *,
+        settled: bool = False,  # noqa: ARG002
     ) -> Moments:
         """See :class:`Learner`."""
         return problem.moments(responsibilities)

@@ -135,7 +135,13 @@ def merge_while_better(problem: Problem, state: State) -> State:
             if change > 0:
                 joined = merge(state.responsibilities, a, b)
                 others = np.delete(np.arange(state.n_regimes), b)
-                trial = refine(problem, joined, state.adjacency, model=state.model.keep(others))
+                trial = refine(
+                    problem,
+                    joined,
+                    state.adjacency,
+                    model=state.model.keep(others),
+                    needed=state.evidence,
+                )
             if trial is not None and trial.evidence > state.evidence:
                 state = trial
                 break
@@ -159,7 +165,7 @@ def drop_while_better(problem: Problem, state: State) -> State:
         others = np.delete(np.arange(state.n_regimes), left[0])
         model = state.model.keep(others)
         responsibilities, _ = assign_rows(problem, model)
-        trial = refine(problem, responsibilities, state.adjacency, model=model)
+        trial = refine(problem, responsibilities, state.adjacency, model=model, needed=state.evidence)
         if trial.evidence > state.evidence:
             state, tried = trial, set()
         else:
@@ -202,7 +208,8 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
     responsibilities = state.responsibilities
     for birth in births:
         responsibilities = birth.apply(responsibilities)
-    trial = refine(problem, responsibilities, state.adjacency, model=state.model)
+    needed = state.evidence + BIRTH_GAIN if responsibilities.shape[1] <= problem.max_regimes else -np.inf
+    trial = refine(problem, responsibilities, state.adjacency, model=state.model, needed=needed)
     if trial.n_regimes > problem.max_regimes:
         trial = merge_while_better(problem, trial)
     return trial if trial.evidence > state.evidence + BIRTH_GAIN else None

@@ -35,6 +35,7 @@ from latentdo.solvers.settings import (
     FAMILY_FAINT,
     FAMILY_GAIN,
     FAMILY_GLANCE,
+    FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     FAMILY_SPLIT_STEPS,
     PROBE_ROWS,
@@ -70,10 +71,14 @@ class Local:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Rows as they are assigned, the model that fits begin at, and the fits made so far."""
+    """Rows as they are assigned, the model that fits begin at, and the fits made so far.
+
+    If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
+    """
 
     responsibilities: Array
     model: FittedModel | None = None
+    settled: bool = False
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
     _moments: list[Moments] = field(default_factory=list)
 
@@ -102,11 +107,16 @@ class RowLearner:
     family: type[RowFamily]
 
     def statistics(
-        self, problem: Problem, responsibilities: Array, model: FittedModel | None = None
+        self,
+        problem: Problem,
+        responsibilities: Array,
+        model: FittedModel | None = None,
+        *,
+        settled: bool = False,
     ) -> WeightedRows:
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
-        return WeightedRows(responsibilities, model)
+        return WeightedRows(responsibilities, model, settled)
 
     def choose_targets(
         self,
@@ -167,9 +177,19 @@ class RowLearner:
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
             table = np.full(1 << own.size, -np.inf)
+            now = self.local(
+                problem, statistics, j, np.flatnonzero(adjacency[:, j]), target_prior=target_prior
+            )
+            sets = {}
             for mask in range(1 << own.size):
                 parents = np.sort(np.concatenate([always, own[(mask >> np.arange(own.size) & 1) == 1]]))
                 if (mask & required) == required and parents.size <= problem.constraints.max_parents:
+                    sets[mask] = parents
+                    rough = self._rough_score(problem, statistics, j, parents, now, target_prior)
+                    table[mask] = rough + problem.penalties.edge_prior[parents, j].sum()
+            promising = table >= table.max() - FAMILY_HOPELESS  # all of them, if none has a score
+            for mask, parents in sets.items():
+                if promising[mask]:
                     local = self.local(problem, statistics, j, parents, target_prior=target_prior)
                     table[mask] = local.score + problem.penalties.edge_prior[parents, j].sum()
             return table
@@ -216,22 +236,31 @@ class RowLearner:
         density = whole.log_density(x[some], y[some])
         best = Split(0.0, np.empty(0))
         for guess in [*guesses(density, y[some]), *whole.parts(x[some], y[some])]:
-            found = self._two(problem, x[some], y[some], few, guess, FAMILY_GLANCE)
+            found = self._two(problem, x[some], y[some], few, guess, FAMILY_GLANCE, whole)
             if found.gain - now > best.gain:
                 best = Split(found.gain - now, found.share)
         if not best.share.size:
             return None
-        found = self._two(problem, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS)
+        found = self._two(problem, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS, whole)
         if found.gain - now > best.gain:
             best = Split(found.gain - now, found.share)
         share = best.share
         if share.size < rows.size:
             order = np.argsort(y[some])
             place = np.searchsorted(y[some][order], y).clip(0, order.size - 1)
-            share = self._two(problem, x, y, weights, best.share[order[place]], 1).share
+            share = self._two(problem, x, y, weights, best.share[order[place]], 1, whole).share
         return Split(best.gain * float(probed), share)
 
-    def _two(self, problem: Problem, x: Array, y: Array, weights: Array, share: Array, steps: int) -> Split:
+    def _two(
+        self,
+        problem: Problem,
+        x: Array,
+        y: Array,
+        weights: Array,
+        share: Array,
+        steps: int,
+        start: Mechanism,
+    ) -> Split:
         """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""
         value, total = -np.inf, float(weights.sum())
         for _ in range(steps):
@@ -239,7 +268,7 @@ class RowLearner:
             count = float(leaving.sum())
             if min(count, total - count) < problem.min_rows:
                 break
-            stays = self._fitted(x, y, weights - leaving, None)
+            stays = self._fitted(x, y, weights - leaving, start)
             some = leaving > FAMILY_FAINT
             leaves = self.family.intervene(
                 x[some], y[some], leaving[some], stays, imperfect=problem.imperfect
@@ -333,13 +362,18 @@ class RowLearner:
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else statistics.model.reference[j]
+        fit = self._refitted if statistics.settled and start is not None else self._fitted
         tried: dict[bytes, Local] = {}
         for shares in self._first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
                 if shares.tobytes() in tried:
                     break
+                weights = statistics.responsibilities @ shares
+                # A mechanism that nobody shares is not known; any will do, and has no say.
+                nobody = float(weights.sum()) < problem.min_rows
+                reference = fit(x, y, np.ones(len(y)) if nobody else weights, start)
                 found, better = self._fit_shares(
-                    problem, statistics, (x, y), known, target_prior, shares, start
+                    problem, statistics, (x, y), known, target_prior, shares, reference
                 )
                 tried[shares.tobytes()] = found
                 if not better.any():
@@ -355,15 +389,12 @@ class RowLearner:
         known: NDArray[np.int8],
         target_prior: float,
         shares: NDArray[np.bool_],
-        start: Mechanism | None,
+        reference: Mechanism,
     ) -> tuple[Local, NDArray[np.bool_]]:
-        """The fit with given regimes sharing the reference mechanism, and who had better share it."""
+        """The fit with given regimes sharing a reference mechanism, and who had better share it."""
         (x, y), resp, counts = rows, statistics.responsibilities, statistics.counts
         weights = resp @ shares
         count = float(weights.sum())
-        # A mechanism that nobody shares is not known; any will do, and has no say.
-        nobody = count < problem.min_rows
-        reference = self._fitted(x, y, np.ones(len(y)) if nobody else weights, start)
         density = reference.log_density(x, y)
         own: dict[int, Mechanism] = {}
         gains = np.full(len(counts), -np.inf)
@@ -397,9 +428,10 @@ class RowLearner:
             return [known != TARGET]
         graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
         graph[parents, j] = 1
-        lines, _ = choose_all_targets(problem, statistics.moments(problem), graph, np.array([j]))
-        starts = [lines[:, j] == 0]
-        model = statistics.model
+        starts, model = [], statistics.model
+        if model is None or not statistics.settled:
+            lines, _ = choose_all_targets(problem, statistics.moments(problem), graph, np.array([j]))
+            starts.append(lines[:, j] == 0)
         if model is not None:
             shares = known != TARGET
             targets = (
@@ -409,14 +441,35 @@ class RowLearner:
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
+    def _rough_score(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        j: int,
+        parents: NDArray[np.int64],
+        now: Local,
+        target_prior: float | None,
+    ) -> float:
+        """A lower bound of the score of a parent set, about: fitted from ``now`` with the same regimes sharing."""
+        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
+        weights = statistics.responsibilities @ now.shares
+        if weights.sum() < problem.min_rows:
+            return -np.inf
+        prior = problem.penalties.target_prior if target_prior is None else target_prior
+        known = np.where(now.shares, REFERENCE, TARGET).astype(np.int8)
+        reference = self._refitted(x, y, weights, now.reference)
+        found, _ = self._fit_shares(problem, statistics, (x, y), known, prior, now.shares, reference)
+        return found.score
+
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
-        rows = weights > FAMILY_FAINT
-        if not rows.any():  # its score rules it out, but families need rows
-            weights = np.ones(len(y))
-        elif not rows.all():
-            x, y, weights = x[rows], y[rows], weights[rows]
-        found: Mechanism = self.family.fit(x, y, weights, start)
+        found: Mechanism = self.family.fit(*_that_count(x, y, weights), start)
+        return found
+
+    def _refitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
+        """The same, only following the rows."""
+        assert start is not None
+        found: Mechanism = self.family.refit(*_that_count(x, y, weights), start)
         return found
 
     def _intervened(
@@ -426,3 +479,11 @@ class RowLearner:
         own = self.family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
         gain = float(weights @ (own.log_density(x, y) - density))
         return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))
+
+
+def _that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Without the rows that hardly count; all alike if none does: its score rules a fit out, but families need rows."""
+    rows = weights > FAMILY_FAINT
+    if not rows.any():
+        return x, y, np.ones(len(y))
+    return (x, y, weights) if rows.all() else (x[rows], y[rows], weights[rows])

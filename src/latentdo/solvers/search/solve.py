@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,11 +38,21 @@ from latentdo.solvers.settings import (
 __all__ = ["LinearStrategy", "SearchConfiguration", "make_problem", "solve"]
 
 
+Enough = Callable[[Problem, State], bool]
+"""Whether what one start reached shows already that lines with Gaussian noise will not do."""
+
+
 def solve(
-    dataset: Dataset, configuration: SearchConfiguration, progress: Progress | None = None
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    progress: Progress | None = None,
+    enough: Enough | None = None,
 ) -> FitResult:
-    """Fit linear mechanisms by structural EM, see :func:`.driver.search`."""
-    return driver.search(dataset, configuration, LinearStrategy(), progress)
+    """Fit linear mechanisms by structural EM, see :func:`.driver.search`.
+
+    If the first start is ``enough`` there is no other: somebody will go on from there with another family.
+    """
+    return driver.search(dataset, configuration, LinearStrategy(enough), progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +62,11 @@ class LinearStanding(Standing):
     null: NullModel | None = None
 
 
+@dataclass(frozen=True, eq=False)
 class LinearStrategy:
     """Several starts, each grown by births and merges; the best is doubted, and its graph searched once more."""
+
+    enough: Enough | None = None
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:  # noqa: ARG002
         """See :class:`.driver.Strategy`."""
@@ -62,7 +75,10 @@ class LinearStrategy:
     def search(self, run: Run) -> LinearStanding:
         """See :class:`.driver.Strategy`."""
         problem = run.problem
-        standing = _without_regimes(run) if problem.all_labelled or problem.max_regimes == 1 else _grow(run)
+        if problem.all_labelled or problem.max_regimes == 1:
+            standing = _without_regimes(run)
+        else:
+            standing = _grow(run, self.enough)
         return _verdict(run, _last_graph(run, standing))
 
     def salvage(self, run: Run) -> LinearStanding:
@@ -143,7 +159,7 @@ def _without_regimes(run: Run) -> LinearStanding:
     return standing
 
 
-def _grow(run: Run) -> LinearStanding:
+def _grow(run: Run, enough: Enough | None) -> LinearStanding:
     """The best of several starts; if one regime with flexible noise does not beat it, grown further."""
     problem = run.problem
     best: LinearStanding | None = None
@@ -152,6 +168,8 @@ def _grow(run: Run) -> LinearStanding:
             best = LinearStanding(state)
         run.journal.note(step, state)
         run.journal.keep(best)
+        if enough is not None and len(run.journal.entries) == 1 and enough(problem, state):
+            return best
     assert best is not None
     if problem.n_labelled == 0:  # labels already say that there are several regimes
         best = replace(best, null=_sceptic(problem, best.state))

@@ -158,7 +158,11 @@ def _noise(result: FitResult, j: int) -> str | None:
     if not isinstance(mechanism, AdditiveNoise):
         return None
     count = mechanism.noise.weights.size
-    return "Gaussian" if count == 1 else f"a mixture of {count} Gaussians"
+    shape = "nearly uniform" if mechanism.noise.is_comb else f"a mixture of {count} Gaussians"
+    shape = "Gaussian" if count == 1 else shape
+    if mechanism.growth == 0.0:
+        return shape
+    return f"{shape}, {'wider' if mechanism.growth > 0.0 else 'narrower'} where the value is high"
 
 
 def _inside(result: FitResult, variable: int) -> str:

@@ -412,9 +412,9 @@ FAMILY_ROUNDS: Final = 3
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
-FAMILY_HOPELESS: Final = 20.0
-"""Nats by which a parent set may be behind in quick fits and still be fitted with care: full fits gain a few nats, and
-one that stays ten behind has a probability below 1e-4."""
+FAMILY_HOPELESS: Final = 30.0
+"""Nats by which a parent set may be behind in quick fits and still be fitted with care: full fits gain up to twenty with
+another number of Gaussians, and a set that stays ten behind has a probability below 1e-4."""
 
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""

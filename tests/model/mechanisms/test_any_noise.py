@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from latentdo.model.mechanisms import LinearMechanism, Noise
-from latentdo.model.mechanisms.any_noise import AnyNoise, rough_gains
+from latentdo.model.mechanisms.any_noise import AnyNoise, fit_rows, rough_gains
 from latentdo.model.mechanisms.family import evidence
-from latentdo.model.mechanisms.shapes import best_move, histogram
+from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, best_move, histogram
 
 N = 3000
 
@@ -128,3 +128,70 @@ def test_noise_with_sharp_edges_costs_what_gaussian_noise_costs():
     assert moved.noise.mean == pytest.approx(2.0, abs=0.02)
     restored = Noise.from_array(moved.noise.to_array())
     assert restored.is_comb
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "skewed"])
+def test_noise_that_grows_with_the_signal_is_seen(name):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((N, 2))
+    signal = x @ [0.8, -0.5]
+    y = signal + 0.4 * np.exp(0.6 * signal) * _noise(name, rng)
+    found = AnyNoise.fit(x, y, np.ones(N))
+    assert found.growth == pytest.approx(0.6, abs=0.1)
+    np.testing.assert_allclose(found.parameters[1:], [0.8, -0.5], atol=0.05)
+    constant = LinearMechanism(found.parameters, found.noise)
+    assert evidence(found, x, y, np.ones(N)) > evidence(constant, x, y, np.ones(N)) + 100.0
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "skewed", "uniform", "humps"])
+def test_noise_that_does_not_grow_is_left_alone(name):
+    grown = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((1000, 2))
+        y = x @ [0.8, -0.5] + 0.5 * _noise(name, rng, 1000)
+        grown += AnyNoise.fit(x, y, np.ones(1000)).growth != 0.0
+    assert grown <= 1  # half a log(n) lets one in about two hundred pass
+
+
+def test_growth_is_part_of_the_density_and_of_draws():
+    rng = np.random.default_rng(6)
+    mechanism = LinearMechanism(np.array([0.2, 0.7]), Noise.gaussian(0.3), growth=0.8)
+    x = np.linspace(-2.0, 2.0, 5)[:, None]
+    mean = 0.2 + 0.7 * x[:, 0]
+    scale = np.sqrt(0.3) * np.exp(0.8 * mean)
+    y = rng.standard_normal(5)
+    np.testing.assert_allclose(mechanism.log_density(x, y), norm.logpdf(y, mean, scale))
+    z = np.column_stack([x, y])
+    together = LinearMechanism.log_densities([mechanism], z, [1], [np.array([0])])
+    np.testing.assert_allclose(together[0], norm.logpdf(y, mean, scale))
+    draws = mechanism.draw(np.full((20_000, 1), 1.5), rng)
+    assert draws.std() == pytest.approx(np.sqrt(0.3) * np.exp(0.8 * 1.25), rel=0.03)
+    assert mechanism.n_parameters == 4
+    assert mechanism.linear_form is None
+
+
+def test_a_fit_that_begins_elsewhere_ends_at_the_same_evidence():
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((N, 2))
+    y = x @ [0.8, -0.5] + _noise("skewed", rng)
+    everywhere = np.ones(N)
+    fresh = AnyNoise.fit(x, y, everywhere)
+    for again in (
+        AnyNoise.fit(x, y, everywhere, fresh),
+        AnyNoise.refit(x, y, everywhere, fresh),
+        AnyNoise.refit(x, y, everywhere, AnyNoise.fit(np.column_stack([x, x**2]), y, everywhere)),
+    ):
+        difference = evidence(again, x, y, everywhere) - evidence(fresh, x, y, everywhere)
+        assert difference == pytest.approx(0.0, abs=6.0)  # a local optimum of the shape is worth a few nats
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.5])
+def test_the_evidence_of_a_fit_agrees_with_its_rows(growth):
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((N, 1))
+    y = 0.7 * x[:, 0] + 0.5 * np.exp(growth * 0.7 * x[:, 0]) * _noise("skewed", rng)
+    rows = np.column_stack([np.ones(N), x, y])
+    coefficients, grown, shape, value = fit_rows(rows, np.ones(N), UNKNOWN, MOST_COMPONENTS)
+    mechanism = LinearMechanism(coefficients, Noise(*shape), growth=grown)
+    assert value == pytest.approx(evidence(mechanism, x, y, np.ones(N)), abs=1.0)

@@ -72,19 +72,16 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
 
 
 @njit
-def first_shape(raw, signal, weights, start, reach):  # type: ignore[no-untyped-def]
-    """Shape and growth of the noise that fit residuals best, and their log-likelihood less cost."""
-    bins, mean, spread = histogram(raw, weights)
-    shape, value = choose_shape(bins, mean, spread, start, reach)
+def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[no-untyped-def]
+    """Shape and growth of noise whose scale follows the signal, and their log-likelihood less cost, if that pays."""
     half_log = 0.5 * np.log(max(weights.sum(), 2.0))
     growth, gain = likeliest_growth(raw, signal, weights)
-    if gain < half_log:
-        return shape, value, 0.0
-    bins, mean, spread = histogram(raw * np.exp(-growth * signal), weights)
-    other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
-    better -= growth * (weights * signal).sum() + half_log
-    if better > value:
-        return other, better, growth
+    if gain > half_log:
+        bins, mean, spread = histogram(raw * np.exp(-growth * signal), weights)
+        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
+        better -= growth * (weights * signal).sum() + half_log
+        if better > value:
+            return other, better, growth
     return shape, value, 0.0
 
 
@@ -142,27 +139,32 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     weighted_gram(rows, last, values, weights, gram)
     regression(gram, width, factor, contrast)
     raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth = start, 0.0, 0.0
-    for turn in range(TURNS):
+    shape, value, growth, left = start, 0.0, 0.0, TURNS
+    while True:
         for i in range(n):
             fitted = 0.0
             for a in range(last):
                 fitted -= contrast[a] * rows[i, a]
             raw[i] = values[i] - fitted
             signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
-        if turn == 0:
-            shape, value, growth = first_shape(raw, signal, weights, start, reach)
+        if left == TURNS and growth == 0.0:
+            bins, mean, spread = histogram(raw, weights)
+            shape, value = choose_shape(bins, mean, spread, start, reach)
         else:
             shape, value, growth = next_shape(raw, signal, weights, shape, growth)
-        if shape.shape[1] == 1 and growth == 0.0:
-            shape[1, 0] = 0.0
-            shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
-            break
-        if turn == TURNS - 1 or last == 1:
+        left = 0 if last == 1 or (shape.shape[1] == 1 and growth == 0.0) else left - 1
+        if left == 0 and growth == 0.0 and last > 1:
+            # Not before the coefficients are good: a scale can make up for a wrong slope.
+            shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
+            left = TURNS if growth != 0.0 else 0
+        if left == 0:
             break
         as_squares(raw, np.exp(growth * signal), weights, shape, values, precision, shifted)
         weighted_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
+    if shape.shape[1] == 1 and growth == 0.0:
+        shape[1, 0] = 0.0
+        shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
     # One variance and the constant are there whatever the shape.
     return -contrast[:last], growth, shape, value - 0.5 * np.log(max(weights.sum(), 2.0)) * width
 

@@ -74,11 +74,12 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
         cls, x: Array, y: Array, weights: Array, levels: tuple[int, ...], shape: Array, reach: int
     ) -> AdditiveNoise:
         """The level of highest evidence; ``shape`` and ``reach`` are those of :func:`.choose_shape`."""
-        ones = np.ones(len(y))
+        ones, x, weights = np.ones(len(y)), np.ascontiguousarray(x), np.ascontiguousarray(weights)
         best = -np.inf
         found: AdditiveNoise | None = None
         for level in levels if x.shape[1] else (LINE,):
-            knots = np.quantile(x, np.linspace(EDGE, 1.0 - EDGE, level + 1), axis=0).T
+            places = np.linspace(EDGE, 1.0 - EDGE, level + 1)
+            knots = np.ascontiguousarray(np.quantile(x, places, axis=0).T)
             if level != LINE and (np.diff(knots, axis=1) <= 0.0).any():
                 continue  # too few different values for so many knots
             functions = x if level == LINE else expand(x, knots)

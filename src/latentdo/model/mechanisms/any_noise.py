@@ -225,7 +225,8 @@ class Shaped(RowFamily):
         residual, _ = reference.residual(x, y)
         residual = (residual - reference.noise.mean) / np.sqrt(reference.noise.variance)
         return np.asarray(
-            rough_gains(residual, x, responsibilities) > np.log(np.maximum(responsibilities.sum(axis=0), 2.0))
+            rough_gains(residual, x, np.ascontiguousarray(responsibilities))
+            > np.log(np.maximum(responsibilities.sum(axis=0), 2.0))
         )
 
     @classmethod
@@ -245,13 +246,15 @@ class Shaped(RowFamily):
         if imperfect and x.shape[1]:
             residual, log_scale = reference.residual(x, y)
             trials.append((replace(reference, n_free=n_free), residual, float(weights @ log_scale)))
-            own = least_squares(_rows(x, y), weights)
+            own = least_squares(_rows(x, y), np.ascontiguousarray(weights))
             n_free += x.shape[1]
             trials.append((LinearMechanism(own, noise, n_free), y - own[0] - x @ own[1:], 0.0))
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
         best, found = -np.inf, reference
         for trial, residual, loss in trials:
-            value, own_shape = best_move(residual, weights, as_shape(noise))
+            value, own_shape = best_move(
+                np.ascontiguousarray(residual), np.ascontiguousarray(weights), as_shape(noise)
+            )
             value -= loss + trial.n_parameters * half_log
             if value > best:
                 best, found = value, replace(trial, noise=Noise(*own_shape))
@@ -264,14 +267,17 @@ class AnyNoise(Shaped):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> LinearMechanism:
         """See :class:`RowFamily`."""
-        coefficients, growth, shape, _ = fit_rows(_rows(x, y), weights, *beginning(start))
-        return LinearMechanism(coefficients, Noise(*shape), growth=growth)
+        return cls._fit(x, y, weights, *beginning(start))
 
     @classmethod
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> LinearMechanism:
         """See :class:`RowFamily`: with as many Gaussians as before."""
         assert isinstance(start, AdditiveNoise)
-        coefficients, growth, shape, _ = fit_rows(_rows(x, y), weights, as_shape(start.noise), 0)
+        return cls._fit(x, y, weights, as_shape(start.noise), 0)
+
+    @classmethod
+    def _fit(cls, x: Array, y: Array, weights: Array, shape: Array, reach: int) -> LinearMechanism:
+        coefficients, growth, shape, _ = fit_rows(_rows(x, y), np.ascontiguousarray(weights), shape, reach)
         return LinearMechanism(coefficients, Noise(*shape), growth=growth)
 
 

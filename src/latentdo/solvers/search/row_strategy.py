@@ -121,7 +121,12 @@ class RowStrategy:
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
         return conclude(
-            self._problem(problem), configuration, state.adjacency, *regimes, density=self.density
+            self._problem(problem),
+            configuration,
+            state.adjacency,
+            *regimes,
+            density=self.density,
+            model=state.model,
         )
 
     def _problem(self, problem: Problem) -> Problem:

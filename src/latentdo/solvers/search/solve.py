@@ -133,6 +133,8 @@ def conclude(
     statistics = learner.statistics(problem, responsibilities, model)
     # An empty reference must stay free of targets although no row speaks for it.
     fitted = learner.fit(problem, statistics, adjacency, targets)
+    # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
+    statistics = learner.statistics(problem, responsibilities, fitted)
     final = weigh(problem, fitted.with_weights(problem.counts(responsibilities) / problem.n_total))
     tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)

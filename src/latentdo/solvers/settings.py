@@ -25,9 +25,6 @@ EMPTY: Final = 1e-9
 NEGLIGIBLE: Final = 1e-7
 """Responsibilities below this add nothing that float64 moments would notice, and are skipped."""
 
-UNSEEN: Final = 1e-6
-"""Responsibilities below this are left out of fits of networks, whose steps are far less exact than moments."""
-
 FAINT: Final = 1e-3
 """Rows that belong to a mechanism with less than this are left out where many networks are fitted, and of sums that are
 subtracted from those of all rows; also the weight of all rows where none follows the mechanism, so that something can
@@ -490,10 +487,6 @@ MIXED_NOISE: Final = 3
 """Gaussians in mixed noise, which hidden regimes have to beat, too: enough for what is neither Gaussian nor of one
 width."""
 
-NARROWEST: Final = 0.05
-"""A Gaussian of mixed noise is at least so wide, as a share of the whole noise: with a thousandth, atoms were worth
-seven nats a row (nonlinear 33; what is left to do: 37, 45, 47)."""
-
 NOISE_VARIANCES: Final = (0.05, 2.0)
 """Variances with which mixed noise starts, from the first to the second, as shares of the whole."""
 
@@ -560,17 +553,8 @@ MINORITY_ROUNDS: Final = 12
 FIRST_STEPS: Final = 12
 """Steps of EM with the first regimes."""
 
-NETWORK_EM_STEPS: Final = 10
-"""Steps of EM with graph and targets fixed, unless a move asks for fewer."""
-
 NETWORK_EM_TOLERANCE: Final = 1.0
-"""Nats below which such a step is the last."""
-
-NETWORK_ALL_ROWS_STEPS: Final = 4
-"""Steps of EM when a state found on some rows is carried to all of them."""
-
-FINAL_MECHANISM_STEPS: Final = 1
-"""Steps of the last fit of the mechanisms, which decides whether their noise is mixed."""
+"""Nats below which a step of EM with networks is the last."""
 
 MOVE_ROUNDS: Final = 6
 """Rounds of moves: targets, merges, births."""

@@ -6,29 +6,30 @@ import numpy as np
 import pytest
 
 from latentdo.metrics import adjusted_rand_index
-from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.regime_moves import Moves
 from latentdo.solvers.nonlinear.split_proposals import is_common
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 
 
 @pytest.fixture(scope="module")
 def truth(make_problem, planted, one_hot):
     problem = make_problem(planted.x)
-    state = refine(problem, one_hot(planted.regimes), planted.targets, planted.adjacency, {}, n_components=1)
+    state = refine(
+        with_networks(problem), one_hot(planted.regimes), planted.adjacency, targets=planted.targets
+    )
     return problem, state
 
 
 def _with(problem, state, targets=None, responsibilities=None, iterations=1):
     """The state with other targets or rows."""
-    start = {j: state.mechanism(j) for j in range(problem.n_variables)}
     return refine(
-        problem,
+        with_networks(problem),
         state.responsibilities if responsibilities is None else responsibilities,
-        state.targets if targets is None else targets,
         state.adjacency,
-        start,
-        n_components=1,
+        targets=state.targets if targets is None else targets,
+        model=state.model,
         iterations=iterations,
     )
 
@@ -105,7 +106,7 @@ def test_a_swap_tried_in_parts_leaves_nobody_out(make_problem, one_hot, monkeypa
     problem = make_problem(np.column_stack([a, b]), labels=regimes, known=np.full((2, 2), FREE))
     adjacency = np.array([[0, 1], [0, 0]], np.int8)
     start = refine(
-        problem, one_hot(regimes), np.array([[0, 0], [0, 1]], np.int8), adjacency, {}, n_components=1
+        with_networks(problem), one_hot(regimes), adjacency, targets=np.array([[0, 0], [0, 1]], np.int8)
     )
     moves = Moves(problem, 1)
     gains = np.array([[-5.0, 50.0], [-5.0, -1.0]])
@@ -201,7 +202,7 @@ def test_moves_never_lower_the_evidence(make_problem, make_planted, seed, births
     start = rng.dirichlet(np.full(3 + seed, 0.3), problem.n_rows)
     targets = (rng.random((3 + seed, 3)) < 0.4).astype(np.int8)
     targets[0] = 0
-    state = refine(problem, start, targets, planted.adjacency, {}, n_components=1, iterations=3)
+    state = refine(with_networks(problem), start, planted.adjacency, targets=targets, iterations=3)
     moves = Moves(problem, 1)
     for move in (moves.refit_networks, moves.retarget, moves.merge, moves.split):
         after = move(state)
@@ -225,7 +226,7 @@ def test_effects_of_a_target_are_not_made_targets_where_noise_is_flexible(make_p
     wider[planted.regimes == 1, 2] += 2.0 * rng.standard_normal((planted.regimes == 1).sum())
     problem = make_problem(wider)
     rows = one_hot(planted.regimes)
-    state = refine(problem, rows, planted.targets, planted.adjacency, {}, n_components=1, iterations=1)
+    state = refine(with_networks(problem), rows, planted.adjacency, targets=planted.targets, iterations=1)
     assert Moves(problem, 1).retarget(state).targets[1, 2] == 1
     np.testing.assert_array_equal(Moves(problem, 1, flexible=True).retarget(state).targets, planted.targets)
 
@@ -267,7 +268,10 @@ def test_hidden_rows_stand_out_against_the_other_components(make_problem, one_ho
     problem = make_problem(np.column_stack([a, b, c]))
     targets = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1]], dtype=np.int8)
     state = refine(
-        problem, one_hot(np.maximum(regimes - 1, 0)), targets, np.zeros((3, 3), np.int8), {}, n_components=3
+        with_networks(problem, 3),
+        one_hot(np.maximum(regimes - 1, 0)),
+        np.zeros((3, 3), np.int8),
+        targets=targets,
     )
     better = Moves(problem, 3, flexible=True).split(state)
     assert better.n_regimes == 4

@@ -23,7 +23,8 @@ MOST_COMPONENTS = 8
 """Gaussians in a noise at most: skewed noise uses four or five, and with three it once looked like two regimes."""
 
 NARROWEST = 0.05
-"""A Gaussian of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
+"""A Gaussian of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density. With
+a thousandth, atoms of networks were worth seven nats a row (lab book nonlinear.md, 33; left to do: 37, 45, 47)."""
 
 N_BINS = 64
 """Bins of the histogram that shapes are fitted to; finer ones changed no fit."""

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.model.assignment import LIKELY
-from latentdo.model.mechanisms import Noise
+from latentdo.model.mechanisms import AdditiveNoise, Noise
 from latentdo.model.penalties import FEWEST_ROWS
-from latentdo.solvers.nonlinear.em import fit_own, refine
+from latentdo.solvers.nonlinear.family import Networks
+from latentdo.solvers.nonlinear.learner import beginning, family_of, with_networks
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.split_proposals import propose
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -25,6 +27,7 @@ from latentdo.solvers.settings import (
     BIRTH_STEPS,
     EMPTY,
     FAINT,
+    FAMILY_FAINT,
     MAX_TRIES,
     MERGE_TRIES,
     MIXED_NOISE,
@@ -57,7 +60,8 @@ class Moves:
     """Improves a state until no move raises its evidence."""
 
     def __init__(self, problem: Problem, n_components: int, *, flexible: bool = False) -> None:
-        self.problem = problem
+        self.problem = with_networks(problem, n_components)
+        self.family = family_of(n_components)
         self.n_components = n_components
         self.flexible = flexible
 
@@ -79,16 +83,21 @@ class Moves:
     def _refine(
         self, state: State, responsibilities: Array, targets: NDArray[np.int8], iterations: int
     ) -> State:
-        start = state.mechanisms
         return refine(
             self.problem,
             responsibilities,
-            targets,
             state.adjacency,
-            start,
-            n_components=self.n_components,
+            targets=targets,
+            model=state.model,
             iterations=iterations,
         )
+
+    def _own(
+        self, state: State, j: int, weights: Array, family: type[Networks], imperfect: bool
+    ) -> AdditiveNoise:
+        rows = weights > FAMILY_FAINT
+        x, y = state.model.inputs(self.problem.z[rows], j), self.problem.z[rows, j]
+        return family.intervene(x, y, weights[rows], state.mechanism(j), imperfect=imperfect)
 
     # ------------------------------------------------------------------------------------------------- networks
 
@@ -117,10 +126,9 @@ class Moves:
         better = refine(
             problem,
             state.responsibilities,
-            state.targets,
             state.adjacency,
-            mechanisms,
-            n_components=self.n_components,
+            targets=state.targets,
+            model=beginning(state.adjacency, state.targets, mechanisms),
             iterations=REFITTED_STEPS,
         )
         return better if better.evidence > state.evidence else state
@@ -138,16 +146,14 @@ class Moves:
         counts = resp.sum(axis=0)
         for j in range(problem.n_variables):
             reference = noises[j][0].log_density(state.residual(problem.z, j))
-            parents = state.model.parents[j]
             # Where the network does not fit, a function of the parents may just mend it; a constant cannot.
             doubtful = noises[j][1] > 0.0
             for k in range(state.n_regimes):
                 if counts[k] < problem.min_rows:
                     continue
-                own = state.model.own.get((k, j)) or fit_own(
-                    problem, j, parents, state.mechanism(j), resp[:, k],
-                    n_components=self.n_components, plain=doubtful,
-                )  # fmt: skip
+                own = state.model.own.get((k, j)) or self._own(
+                    state, j, resp[:, k], self.family, problem.imperfect and not doubtful
+                )
                 density = state.model.log_density_under(problem.z, j, own)
                 gains[k, j] = float(resp[:, k] @ (density - reference)) - 0.5 * own.n_parameters * np.log(
                     max(counts[k], FEWEST_ROWS)
@@ -223,10 +229,9 @@ class Moves:
         simpler = refine(
             problem,
             resp,
-            targets,
             state.adjacency,
-            mechanisms,
-            n_components=self.n_components,
+            targets=targets,
+            model=beginning(state.adjacency, targets, mechanisms),
             iterations=SIMPLER_STEPS,
         )
         return simpler if simpler.evidence > state.evidence else state
@@ -268,10 +273,7 @@ class Moves:
                         now += problem.penalties.target_prior - 0.5 * own.n_parameters * np.log(
                             max(counts[k], FEWEST_ROWS)
                         )
-                own = fit_own(
-                    problem, int(j), state.model.parents[j], state.mechanism(int(j)), both,
-                    n_components=self.n_components if alike else 1,
-                )  # fmt: skip
+                own = self._own(state, int(j), both, self.family if alike else Networks, problem.imperfect)
                 alone = state.model.log_density_under(problem.z, int(j), own)
                 kept = (
                     float(both @ alone)

@@ -14,22 +14,21 @@ from latentdo.graphs import reachability
 from latentdo.model.assignment import LIKELY
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
-from latentdo.solvers.nonlinear.em import fit_model, refine
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.regime_moves import Moves
 from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
-from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
+    ALL_ROWS_STEPS,
     ANCESTOR_DRAWS,
-    FINAL_MECHANISM_STEPS,
     MIXED_NOISE,
-    NETWORK_ALL_ROWS_STEPS,
     NETWORK_SEARCH_ROWS,
     SEARCH_NOISE,
 )
@@ -94,9 +93,13 @@ class NetworkStrategy:
         state = standing.state
         everywhere = weigh(problem, state.model)
         return refine(
-            problem, everywhere.responsibilities, state.targets, state.adjacency, state.mechanisms,
-            n_components=standing.n_gaussians, iterations=NETWORK_ALL_ROWS_STEPS,
-        )  # fmt: skip
+            with_networks(problem, standing.n_gaussians),
+            everywhere.responsibilities,
+            state.adjacency,
+            targets=state.targets,
+            model=state.model,
+            iterations=ALL_ROWS_STEPS,
+        )
 
     def conclude(
         self,
@@ -108,16 +111,13 @@ class NetworkStrategy:
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
         responsibilities, targets = regimes
-        finals = [
-            weigh(
-                problem,
-                fit_model(
-                    problem, responsibilities, targets, state.adjacency, state.mechanisms,
-                    n_components=count, own_components=count, iterations=FINAL_MECHANISM_STEPS,
-                ),
+        finals = []
+        for count in NOISES[self.density]:
+            networks = with_networks(problem, count)
+            statistics = networks.learner.statistics(networks, responsibilities, state.model)
+            finals.append(
+                weigh(problem, networks.learner.fit(networks, statistics, state.adjacency, targets))
             )
-            for count in NOISES[self.density]
-        ]  # fmt: skip
         final = max(finals, key=lambda one: one.evidence)
         mixed = NOISES[self.density][finals.index(final)] > SEARCH_NOISE
         moves = Moves(problem, standing.n_gaussians, flexible=self.density != "nonlinear")

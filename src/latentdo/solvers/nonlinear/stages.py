@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from latentdo.model.mechanisms import NetworkMechanism
-from latentdo.model.mechanisms.network import with_input
-from latentdo.solvers.nonlinear.em import Targets, fit_model, refine
+from latentdo.model.mechanisms.network import with_inputs
+from latentdo.solvers.nonlinear.learner import beginning, with_networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
@@ -22,7 +22,7 @@ from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, pre
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing
-from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
@@ -136,8 +136,14 @@ def find_order(
         lost = ~targets.any(axis=1) & known.state.targets.any(axis=1)
         targets[lost] = known.state.targets[lost]
         start |= better_before(run.problem, known.state, inputs, start, targets)
+    adjacency = _matrix(inputs)
     state = refine(
-        run.problem, first, targets, _matrix(inputs), start, n_components=SEARCH_NOISE, iterations=FIRST_STEPS
+        with_networks(run.problem),
+        first,
+        adjacency,
+        targets=targets,
+        model=beginning(adjacency, targets, start),
+        iterations=FIRST_STEPS,
     )
     if known is None:
         standing = NetworkStanding(
@@ -162,7 +168,7 @@ def better_before(
     known: State,
     inputs: list[list[int]],
     fresh: Mapping[int, NetworkMechanism],
-    targets: Targets,
+    targets: NDArray[np.int8],
 ) -> dict[int, NetworkMechanism]:
     """Mechanisms of an earlier state that fit better than fresh ones whose inputs include theirs."""
     z, better = problem.z, {}
@@ -170,11 +176,7 @@ def better_before(
         parents = known.model.parents[j].tolist()
         if not parents or not set(parents) <= set(wanted):
             continue
-        network = known.mechanism(j).parameters
-        for i in sorted(set(wanted) - set(parents)):
-            place = int(np.searchsorted(parents, i))
-            network = with_input(network, len(parents), place)
-            parents.insert(place, i)
+        network = with_inputs(known.mechanism(j).parameters, parents, wanted)
         weights = known.responsibilities @ (1.0 - targets[:, j])
         x, y = np.ascontiguousarray(z[:, wanted]), z[:, j]
         before, now = (
@@ -241,13 +243,14 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
             reconsider(problem, j, parent_set, state.following(j), n_components=count, rng=rng)
             for j, parent_set in enumerate(found)
         ]
+    adjacency = _matrix([list(parent_set.parents) for parent_set in found])
+    mechanisms = {j: parent_set.mechanism for j, parent_set in enumerate(found)}
     settled = refine(
-        problem,
+        with_networks(problem, count),
         state.responsibilities,
-        state.targets,
-        _matrix([list(parent_set.parents) for parent_set in found]),
-        {j: parent_set.mechanism for j, parent_set in enumerate(found)},
-        n_components=standing.n_gaussians,
+        adjacency,
+        targets=state.targets,
+        model=beginning(adjacency, state.targets, mechanisms),
     )
     return replace(standing, state=settled, parents=tuple(found))
 
@@ -258,9 +261,12 @@ def find_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
         return replace(standing, state=run.moves(standing).improve(standing.state))
     state = standing.state
     mixed = refine(
-        run.problem, state.responsibilities, state.targets, state.adjacency, state.mechanisms,
-        n_components=MIXED_NOISE,
-    )  # fmt: skip
+        with_networks(run.problem, MIXED_NOISE),
+        state.responsibilities,
+        state.adjacency,
+        targets=state.targets,
+        model=state.model,
+    )
     standing = run.note("noise", replace(standing, state=mixed, n_gaussians=MIXED_NOISE))
     standing = run.note("births", replace(standing, state=run.moves(standing).improve(mixed)))
     pruned = drop_inputs(run, standing)
@@ -277,7 +283,8 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     for i, j in edges:
         state = standing.state
         if state.adjacency[i, j]:
-            turned = reverse(run.problem, state, standing.rough, i, j, standing.n_gaussians, run.rng)
+            problem = with_networks(run.problem, standing.n_gaussians)
+            turned = reverse(problem, state, standing.rough, i, j, standing.n_gaussians, run.rng)
             if turned is not None and is_better(run, turned.state, state, margin):
                 parents = list(standing.parents)
                 parents[i], parents[j] = turned.cause, turned.effect
@@ -301,9 +308,9 @@ def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStandin
     settled = adjusted_rand_score(standing.labels, responsibilities.argmax(axis=1)) > SETTLED
     if settled and not conflicts(problem, state):
         return standing
-    model = fit_model(
-        problem, responsibilities, targets, state.adjacency, state.mechanisms, n_components=SEARCH_NOISE
-    )
+    networks = with_networks(problem)
+    statistics = networks.learner.statistics(networks, responsibilities, state.model)
+    model = networks.learner.fit(networks, statistics, state.adjacency, targets)
     finer = replace(weigh(problem, model), responsibilities=responsibilities)
     fresh = look(run, replace(standing, state=finer))
     for stage in FINISH:
@@ -323,9 +330,8 @@ def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> Ne
         return standing
     everyone = np.ones((problem.n_rows, 1))
     none = np.zeros((1, problem.n_variables), dtype=np.int8)
-    single = refine(
-        problem, everyone, none, state.adjacency, state.mechanisms, n_components=standing.n_gaussians
-    )
+    networks = with_networks(problem, standing.n_gaussians)
+    single = refine(networks, everyone, state.adjacency, targets=none, model=state.model)
     flexible = single.evidence
     for j in range(problem.n_variables):
         residual = single.residual(problem.z, j)

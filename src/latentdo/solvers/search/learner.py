@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from latentdo.solvers.search.parameters import (
 )
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.splits import Split, split_by_lines
-from latentdo.solvers.settings import EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
+from latentdo.solvers.settings import EM_TOLERANCE, EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
@@ -37,6 +37,11 @@ class Learner(Protocol):
     of rows in every regime. Scores are penalised log-likelihoods, one per variable, so that they add up to the
     evidence.
     """
+
+    @property
+    def tolerance(self) -> float:
+        """Nats below which a step of EM is the last."""
+        ...
 
     def statistics(self, problem: Problem, responsibilities: Array, model: FittedModel | None = None) -> Any:
         """What the other methods work on; fits may begin at the mechanisms of ``model``."""
@@ -101,6 +106,8 @@ class Learner(Protocol):
 
 class MomentLearner:
     """Lines with Gaussian noise: one moment matrix per regime says everything, whatever the number of rows."""
+
+    tolerance: ClassVar[float] = EM_TOLERANCE
 
     def statistics(
         self,

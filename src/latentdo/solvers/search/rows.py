@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from latentdo.solvers.search.parameters import choose_all_targets, screen_parent
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.splits import Split, guesses, split_by_lines
 from latentdo.solvers.settings import (
+    EM_TOLERANCE,
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
     FAMILY_GAIN,
@@ -100,6 +101,7 @@ class RowLearner:
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
     family: type[RowFamily]
+    tolerance: ClassVar[float] = EM_TOLERANCE
 
     def statistics(
         self, problem: Problem, responsibilities: Array, model: FittedModel | None = None
@@ -332,7 +334,7 @@ class RowLearner:
         target_prior: float,
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        start = None if statistics.model is None else statistics.model.reference[j]
+        start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         tried: dict[bytes, Local] = {}
         for shares in self._first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
@@ -346,6 +348,10 @@ class RowLearner:
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
+
+    def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
+        """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""
+        return model.reference[j]
 
     def _fit_shares(
         self,

@@ -556,11 +556,11 @@ FIRST_STEPS: Final = 12
 NETWORK_EM_TOLERANCE: Final = 1.0
 """Nats below which a step of EM with networks is the last."""
 
-MOVE_ROUNDS: Final = 6
-"""Rounds of moves: targets, merges, births."""
+TRIAL_STEPS: Final = 4
+"""Steps of EM with networks after a change of their weights, of targets or of an edge."""
 
 MOVE_GAIN: Final = 1.0
-"""Nats that a round must gain for another one, and a network fitted again to be taken."""
+"""Nats that a network fitted again must gain to be taken."""
 
 MAX_TRIES: Final = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
@@ -574,32 +574,14 @@ REFIT_STEPS: Final = 120
 REFIT_TOLERANCE: Final = 1e-5
 """and the share of the sum of squares below which such a step gains nothing (nonlinear 7)."""
 
-REFITTED_STEPS: Final = 4
-"""Steps of EM with the networks that are better for it."""
-
 TARGET_GAIN: Final = 0.5
 """Nats that a change of targets must gain."""
-
-RETARGET_STEPS: Final = 4
-"""Steps of EM after a change of several targets,"""
-
-ONE_TARGET_STEPS: Final = 3
-"""and after one of a single target."""
 
 SIMPLIFY_STARTS: Final = 2
 """Random starts of a network that tries to do without a target, besides its own weights,"""
 
 SIMPLIFY_STEPS: Final = 60
 """the steps of its fit (nonlinear 8),"""
-
-SIMPLER_STEPS: Final = 5
-"""and steps of EM with those that can."""
-
-NETWORK_MERGE_STEPS: Final = 5
-"""Steps of EM after a merge."""
-
-BIRTH_STEPS: Final = 6
-"""Steps of EM after a birth."""
 
 BIRTH_PER_ROW: Final = 0.01
 """Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit
@@ -608,18 +590,6 @@ BIRTH_PER_ROW: Final = 0.01
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: splits of regimes
 # ---------------------------------------------------------------------------------------------------------------
-
-SPLIT_WORTH: Final = 2.0
-"""Times log(n) that a split must gain to be tried."""
-
-NETWORK_SPLIT_MISFITS: Final = (0.1, 0.35)
-"""As :data:`SPLIT_MISFITS`, without the widest guess."""
-
-RETURN_STEPS: Final = 20
-"""Steps of EM for the share of rows that still follow the reference (nonlinear 27)."""
-
-SPLIT_ROWS: Final = 3
-"""Times the fewest rows of a regime that one must have to be split."""
 
 ENOUGH: Final = 500
 """Rows of other regimes that show a mechanism's noise well (nonlinear 35)."""
@@ -710,9 +680,6 @@ FINALISTS: Final = 3
 
 MAX_EDGES: Final = 6
 """Edges that are tried the other way round (nonlinear 9)."""
-
-TURNED_STEPS: Final = 4
-"""Steps of EM with such an edge."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: stages

@@ -20,7 +20,7 @@ from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TURNED_STEPS
+from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,6 @@ def reverse(
         rest,
         targets=targets,
         model=beginning(rest, targets, mechanisms),
-        iterations=TURNED_STEPS,
+        iterations=TRIAL_STEPS,
     )
     return Reversal(trial, parent_sets[i], parent_sets[j])

@@ -7,21 +7,16 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from latentdo.data import Dataset
 from latentdo.graphs import reachability
-from latentdo.model.assignment import LIKELY
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.learner import with_networks
-from latentdo.solvers.nonlinear.marginal_shifts import Changes
-from latentdo.solvers.nonlinear.regime_moves import Moves
 from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import refine, weigh
-from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.state import State
@@ -113,24 +108,18 @@ class NetworkStrategy:
         responsibilities, targets = regimes
         finals = []
         for count in NOISES[self.density]:
-            networks = with_networks(problem, count)
+            networks = with_networks(problem, count, flexible=self.density != "nonlinear")
             statistics = networks.learner.statistics(networks, responsibilities, state.model)
-            finals.append(
-                weigh(problem, networks.learner.fit(networks, statistics, state.adjacency, targets))
-            )
-        final = max(finals, key=lambda one: one.evidence)
-        mixed = NOISES[self.density][finals.index(final)] > SEARCH_NOISE
-        moves = Moves(problem, standing.n_gaussians, flexible=self.density != "nonlinear")
-        probabilities = np.asarray(expit(moves.target_gains(final)))
-        # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
-        probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, LIKELY))
-        # What did not move is no target, whatever a misfit of its network would gain.
-        known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
-        probabilities = np.where(known, targets, probabilities)
-        probabilities[0] = 0.0  # the reference, whoever was found to belong to it
+            final = weigh(networks, networks.learner.fit(networks, statistics, state.adjacency, targets))
+            finals.append((final.evidence, count, networks, final))
+        _, count, networks, final = max(finals, key=lambda one: one[0])
+        statistics = networks.learner.statistics(networks, final.responsibilities, final.model)
+        probabilities = networks.learner.target_probabilities(networks, statistics, state.adjacency, targets)
         edges = _edge_probabilities(standing, state.adjacency)
         ancestors = _ancestor_probabilities(edges, configuration.random_state)
-        return Conclusion(final, "nonlinear-mixed" if mixed else "nonlinear", edges, ancestors, probabilities)
+        return Conclusion(
+            final, "nonlinear-mixed" if count > SEARCH_NOISE else "nonlinear", edges, ancestors, probabilities
+        )
 
 
 def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:

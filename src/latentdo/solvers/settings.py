@@ -348,9 +348,6 @@ BURN_IN: Final = 5
 ORDER_STEP: Final = 4
 """Places that a variable moves at most in one step of the sampler."""
 
-ANCESTOR_DRAWS: Final = 200
-"""Graphs drawn to see who is whose ancestor, where networks give probabilities edge by edge."""
-
 # ---------------------------------------------------------------------------------------------------------------
 # One regime: what hidden interventions have to beat
 # ---------------------------------------------------------------------------------------------------------------
@@ -607,10 +604,7 @@ COMMON: Final = 0.5
 """Rows that leave a mechanism in other regimes this many times as often as here are no regime (nonlinear 26)."""
 
 PEAKS: Final = 6
-"""Gaussians that are fitted to a target's values before those that overlap are joined (nonlinear 38)."""
-
-PEAK_STEPS: Final = 60
-"""Steps of EM for them."""
+"""Gaussians that are fitted to a target's values at most before those that overlap are joined (nonlinear 38)."""
 
 CLEAR: Final = 0.97
 """Mean certainty with which every row of a regime must belong to one of its parts."""

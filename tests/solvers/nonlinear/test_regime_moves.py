@@ -236,13 +236,22 @@ def test_effects_of_a_target_are_not_made_targets_where_noise_is_flexible(make_p
     )
 
 
-def test_rows_that_leave_a_mechanism_everywhere_are_no_regime(truth, planted):
-    _, state = truth
-    everywhere = np.arange(planted.regimes.size) % 3 == 0
-    assert is_common(state, 0, 2, everywhere.astype(float))
-    assert not is_common(state, 0, 2, (everywhere & (planted.regimes == 0)).astype(float))
-    # A regime that has a mechanism of its own may always come apart.
-    assert not is_common(state, 3, 2, everywhere.astype(float))
+def test_rows_that_leave_a_mechanism_everywhere_are_no_regime(make_problem, one_hot):
+    """A third of the rows has an atom in ``b``: in all regimes, or in the first one alone."""
+    rng = np.random.default_rng(0)
+    regimes = np.arange(900) % 3
+    atom = np.arange(900) % 7 == 0
+    a, b = rng.standard_normal(900) + 9.0 * (regimes == 1), rng.standard_normal(900) + 9.0 * (regimes == 2)
+    targets = np.array([[0, 0], [1, 0], [0, 1]], np.int8)
+    for place, common in ((atom, True), (atom & (regimes == 0), False)):
+        values = np.where(place, 0.5, b)
+        problem = with_networks(make_problem(np.column_stack([a, values])))
+        state = refine(problem, one_hot(regimes), np.zeros((2, 2), np.int8), targets=targets, iterations=1)
+        rows = np.flatnonzero(regimes == 0)
+        assert is_common(problem, state, 0, 1, rows, place[rows].astype(float)) == common
+        # A regime that has a mechanism of its own may always come apart.
+        rows = np.flatnonzero(regimes == 2)
+        assert not is_common(problem, state, 2, 1, rows, atom[rows].astype(float))
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 3), (1, 3)])

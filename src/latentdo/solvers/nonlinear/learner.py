@@ -164,10 +164,8 @@ class NetworkLearner(RowLearner):
         found = split_by_lines(replace(problem, imperfect=False), doubted, regime, variable, rows)
         if found is None or found.gain < BIRTH_WORTH * np.log(problem.n_rows):
             return None
-        leaving = np.zeros(problem.n_rows)
-        leaving[rows] = found.share
         doubtful = is_misfit(problem, state, variable, rows, found.share > LIKELY, flexible=self.flexible)
-        return None if doubtful or is_common(state, regime, variable, leaving) else found
+        return None if doubtful or is_common(problem, state, regime, variable, rows, found.share) else found
 
     def _usual_noise(self, problem: Problem, state: State, k: int, j: int) -> Noise:
         """Noise that a split must beat: where it is flexible, that of other regimes, if they show it well enough.

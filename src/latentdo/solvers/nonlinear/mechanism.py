@@ -16,8 +16,6 @@ from latentdo.solvers.settings import (
     MECHANISM_ROUNDS,
     MECHANISM_STEPS,
     NOISE_VARIANCES,
-    PEAK_STEPS,
-    UNDECIDED,
     WARM_NOISE_STEPS,
 )
 
@@ -60,25 +58,6 @@ def fit_noise(
         floor,
         FRESH_NOISE_STEPS if noise is not start else WARM_NOISE_STEPS,
     )
-    return Noise(*shape)
-
-
-def peaks(values: Array, weights: Array, n_components: int) -> Noise:
-    """Weighted maximum likelihood of a mixture of Gaussians side by side, by EM from equal shares of the rows."""
-    order = np.argsort(values, kind="stable")
-    place = np.cumsum(weights[order]) / weights.sum()
-    share = np.minimum((place * n_components).astype(np.int64), n_components - 1)
-    shape = np.full((3, n_components), 1.0 / n_components)
-    centred = values - np.average(values, weights=weights)
-    spread = float(np.average(centred**2, weights=weights))
-    for a in range(n_components):
-        mine, w = values[order][share == a], np.maximum(weights[order][share == a], UNDECIDED)
-        if mine.size:
-            shape[1, a] = np.average(mine, weights=w)
-            shape[2, a] = np.average((mine - shape[1, a]) ** 2, weights=w)
-    floor = narrowest(spread)
-    shape[2] = np.maximum(shape[2], floor)
-    climb(as_bins(values, weights), shape, floor, PEAK_STEPS)
     return Noise(*shape)
 
 

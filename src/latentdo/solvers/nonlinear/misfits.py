@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
+from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.network import hidden
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import COMMON, LEAVING_ROWS_PER_PARENT, NOISIER, STILL_EXPLAINED
@@ -50,14 +53,19 @@ def _left_over(inputs: Array, y: Array) -> float:
     return float((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]).var())
 
 
-def is_common(state: State, k: int, j: int, leaving: Array) -> bool:
-    """Whether rows that leave regime ``k``'s mechanism of ``j`` are found in regimes that share it as well.
+def is_common(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64], share: Array) -> bool:
+    """Whether rows like those that leave regime ``k``'s mechanism of ``j`` are found in regimes that share it as well.
 
     Then they are a part of the mechanism that its density does not show, such as an atom, and no intervention.
     """
     sharing = (state.targets[:, j] == 0) & (np.arange(state.n_regimes) != k)
-    if state.targets[k, j] or not sharing.any():
+    if state.targets[k, j] or not sharing.any() or not 0.0 < share.mean() < 1.0:
         return False
+    y = problem.z[:, j]
+    mean = np.average(y[rows], weights=share)
+    leaves = Noise.gaussian(max(float(np.average((y[rows] - mean) ** 2, weights=share)), VARIANCE_FLOOR))
+    odds = leaves.log_density(y - mean) - state.model.variable_log_density(problem.z, j, k)
+    leaving = expit(odds + logit(share.mean()))
     here = np.average(leaving, weights=state.responsibilities[:, k])
     elsewhere = np.average(leaving, weights=state.responsibilities[:, sharing].sum(axis=1))
     return bool(elsewhere > COMMON * here)

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from latentdo.data import Dataset
-from latentdo.graphs import reachability
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.learner import with_networks
@@ -17,15 +17,17 @@ from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.parent_sets import ScoreTables
+from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
-    ANCESTOR_DRAWS,
     MIXED_NOISE,
     NETWORK_SEARCH_ROWS,
     SEARCH_NOISE,
+    UNDECIDED,
 )
 
 NOISES: Final = {
@@ -115,24 +117,27 @@ class NetworkStrategy:
         _, count, networks, final = max(finals, key=lambda one: one[0])
         statistics = networks.learner.statistics(networks, final.responsibilities, final.model)
         probabilities = networks.learner.target_probabilities(networks, statistics, state.adjacency, targets)
-        edges = _edge_probabilities(standing, state.adjacency)
-        ancestors = _ancestor_probabilities(edges, configuration.random_state)
-        return Conclusion(
-            final, "nonlinear-mixed" if count > SEARCH_NOISE else "nonlinear", edges, ancestors, probabilities
-        )
+        tables = _edge_scores(problem, standing, state.adjacency)
+        posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
+        density = "nonlinear-mixed" if count > SEARCH_NOISE else "nonlinear"
+        return Conclusion(final, density, posterior.edges, posterior.ancestors, probabilities)
 
 
-def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Probability of every edge given the order of the variables; the chosen graph if elimination was not reached."""
+def _edge_scores(problem: Problem, standing: NetworkStanding, adjacency: NDArray[np.int8]) -> ScoreTables:
+    """Scores of parent sets: odds of every predecessor, those of the graph itself if elimination was not reached."""
     probabilities = adjacency.astype(np.float64)
+    seen = adjacency == 1
     for j, parent_set in enumerate(standing.parents):
         for i, probability in parent_set.probabilities.items():
-            probabilities[i, j] = probability
-    return probabilities
+            probabilities[i, j], seen[i, j] = probability, True
+    odds = logit(np.clip(probabilities, UNDECIDED, 1.0 - UNDECIDED))
+    candidates = np.full((len(adjacency), max(int(seen.sum(axis=0).max()), 1)), -1, dtype=np.int64)
+    for j, column in enumerate(seen.T):
+        candidates[j, : column.sum()] = np.flatnonzero(column)
 
+    def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
+        masks = np.arange(1 << own.size)
+        total = (masks[:, None] >> np.arange(own.size) & 1) @ odds[own, j]
+        return np.asarray(np.where(masks & required == required, total, -np.inf))
 
-def _ancestor_probabilities(edges: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """Share of graphs, drawn edge by edge (one order: never a cycle), in which one variable causes another."""
-    rng = np.random.default_rng(seed)
-    draws = [reachability((rng.random(edges.shape) < edges).astype(np.int8)) for _ in range(ANCESTOR_DRAWS)]
-    return np.asarray(np.mean(draws, axis=0))
+    return ScoreTables.build(candidates, problem.constraints, score)

@@ -363,23 +363,8 @@ MAX_NOISE_GAUSSIANS: Final = 3
 MAX_NOISE_ROWS: Final = 2000
 """The shape of that noise is learnt from at most this many rows, and its gain scaled to all."""
 
-NOISE_STEPS: Final = 200
-"""Steps of EM for it."""
-
-NOISE_TOLERANCE: Final = 0.05
-"""Nats below which such a step is the last."""
-
-NOISE_FLOOR: Final = 1e-6
-"""Smallest variance of one of its Gaussians, as a share of the whole: atoms would have infinite density."""
-
 DETERMINED: Final = 10.0
 """A variable whose noise is below this many times the floor of variances has only rounding for noise."""
-
-SIDE_WIDTH: Final = 0.7
-"""Where the Gaussians start: side by side (skewness) with this width, or"""
-
-TAIL_WIDTHS: Final = (0.6, 2.5)
-"""with widths from the first to the second (heavy tails), as shares of the whole."""
 
 SINH_RANGE: Final = 50.0
 """Arguments of the sinh-arcsinh density are cut off here, long before float64 overflows."""

@@ -139,7 +139,9 @@ def test_copies_of_a_regime_are_worth_merging_and_others_are_not(skewed):
     state = em.refine(problem, split, adjacency, iterations=1)
     statistics = problem.learner.statistics(problem, state.responsibilities, state.model)
     pairs = [(1, 3), (1, 2), (0, 2)]
-    same, *different = problem.learner.merge_changes(problem, statistics, state.model, pairs)
+    found = problem.learner.merge_changes(problem, statistics, state.model, pairs)
+    same, *different = (change for change, _ in found)
+    np.testing.assert_array_equal(found[0][1], state.targets[1])
     assert same > max(different)
     assert max(different) < 0.0
 

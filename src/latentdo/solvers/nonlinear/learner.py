@@ -7,9 +7,9 @@ targets and regimes have to beat more flexible noise, and what they need in coin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from latentdo.solvers.nonlinear.misfits import is_common, is_misfit
 from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.learner import Array, Graph
 from latentdo.solvers.search.local_scores import FREE, TARGET
+from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.regime_moves import Birth
 from latentdo.solvers.search.rows import RowLearner, WeightedRows
@@ -51,10 +52,21 @@ from latentdo.solvers.settings import (
 
 @dataclass(frozen=True, eq=False)
 class NetworkLearner(RowLearner):
-    """Fits of networks to weighted rows, see :class:`.learner.Learner`; ``flexible`` noise need not be Gaussian."""
+    """Fits of networks to weighted rows, see :class:`.learner.Learner`.
+
+    Parameters
+    ----------
+    family : subclass of Networks
+        What is fitted.
+    flexible : bool
+        Whether noise need not be Gaussian, in the end.
+    odds : ndarray [d, d]
+        Log-odds of every edge, once they are known; minus infinity for those that nobody thought of.
+    """
 
     family: type[Networks]
     flexible: bool = False
+    odds: Array = field(default_factory=lambda: np.empty((0, 0)))
     tolerance: ClassVar[float] = NETWORK_EM_TOLERANCE
     holds_targets: ClassVar[bool] = True
 
@@ -70,6 +82,27 @@ class NetworkLearner(RowLearner):
     def joining(self, *, alike: bool) -> type[Networks]:
         """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""
         return self.family if alike else Networks
+
+    def tables(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,  # noqa: ARG002
+        adjacency: Graph,  # noqa: ARG002
+        targets: Graph | None = None,  # noqa: ARG002
+        target_prior: float | None = None,  # noqa: ARG002
+    ) -> ScoreTables:
+        """See :class:`.learner.Learner`: from the odds of single edges; there are too many sets to fit them all."""
+        seen = self.odds > -np.inf
+        candidates = np.full((len(seen), max(int(seen.sum(axis=0).max()), 1)), -1, dtype=np.int64)
+        for j, column in enumerate(seen.T):
+            candidates[j, : column.sum()] = np.flatnonzero(column)
+
+        def score(j: int, own: NDArray[np.int64], required: int) -> Array:
+            masks = np.arange(1 << own.size)
+            total = (masks[:, None] >> np.arange(own.size) & 1) @ self.odds[own, j]
+            return np.asarray(np.where(masks & required == required, total, -np.inf))
+
+        return ScoreTables.build(candidates, problem.constraints, score)
 
     # ------------------------------------------------------------------------------------------------- targets
 
@@ -135,9 +168,7 @@ class NetworkLearner(RowLearner):
         self, problem: Problem, statistics: WeightedRows, adjacency: Graph, targets: Graph
     ) -> Array:
         """See :class:`.learner.Learner`."""
-        assert statistics.model is not None
-        assert np.array_equal(statistics.model.topology.adjacency, adjacency)
-        state = weigh(problem, statistics.model)
+        state = weigh(problem, self.fit(problem, statistics, adjacency, targets))
         probabilities = np.asarray(expit(self.target_gains(problem, state)))
         # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
         probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, LIKELY))
@@ -218,10 +249,10 @@ def flexible_noise(problem: Problem, state: State) -> list[tuple[Noise, float]]:
     return found
 
 
-def with_networks(problem: Problem, n_gaussians: int = SEARCH_NOISE, *, flexible: bool = False) -> Problem:
-    """The same problem, for networks whose noise has so many Gaussians."""
+def with_networks(problem: Problem, n_gaussians: int = SEARCH_NOISE, **options: Any) -> Problem:
+    """The same problem, for networks whose noise has so many Gaussians; options are those of the learner."""
     family = MixedNetworks if n_gaussians == MixedNetworks.n_gaussians else Networks
-    return replace(problem, learner=NetworkLearner(family, flexible))
+    return replace(problem, learner=NetworkLearner(family, **options))
 
 
 def beginning(

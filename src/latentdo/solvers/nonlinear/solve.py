@@ -17,10 +17,9 @@ from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import refine, weigh
-from latentdo.solvers.search.parent_sets import ScoreTables
-from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
+from latentdo.solvers.search.solve import conclude
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
@@ -30,12 +29,10 @@ from latentdo.solvers.settings import (
     UNDECIDED,
 )
 
-NOISES: Final = {
-    "nonlinear": (SEARCH_NOISE,),
-    "nonlinear-mixed": (MIXED_NOISE,),
-    "auto": (SEARCH_NOISE, MIXED_NOISE),
-}
-"""Gaussians in the noise of the final mechanisms; where there is a choice the evidence decides."""
+_GAUSSIAN: Final = {SEARCH_NOISE: "nonlinear"}
+_MIXED: Final = {MIXED_NOISE: "nonlinear-mixed"}
+NOISES: Final = {"nonlinear": _GAUSSIAN, "nonlinear-mixed": _MIXED, "auto": _GAUSSIAN | _MIXED}
+"""Gaussians in the noise of the final mechanisms, and what they are then called; the evidence decides."""
 
 BY_NOISE: Final = {"auto": "auto", "gaussian": "nonlinear", "any": "nonlinear-mixed"}
 """Which of these the noise that was asked for is."""
@@ -107,37 +104,25 @@ class NetworkStrategy:
         regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
-        responsibilities, targets = regimes
-        finals = []
-        for count in NOISES[self.density]:
-            networks = with_networks(problem, count, flexible=self.density != "nonlinear")
-            statistics = networks.learner.statistics(networks, responsibilities, state.model)
-            final = weigh(networks, networks.learner.fit(networks, statistics, state.adjacency, targets))
-            finals.append((final.evidence, count, networks, final))
-        _, count, networks, final = max(finals, key=lambda one: one[0])
-        statistics = networks.learner.statistics(networks, final.responsibilities, final.model)
-        probabilities = networks.learner.target_probabilities(networks, statistics, state.adjacency, targets)
-        tables = _edge_scores(problem, standing, state.adjacency)
-        posterior = graph_posterior(tables, state.adjacency, seed=configuration.random_state)
-        density = "nonlinear-mixed" if count > SEARCH_NOISE else "nonlinear"
-        return Conclusion(final, density, posterior.edges, posterior.ancestors, probabilities)
+        odds = _edge_odds(standing, state.adjacency)
+        found = []
+        for count, density in NOISES[self.density].items():
+            networks = with_networks(problem, count, flexible=self.density != "nonlinear", odds=odds)
+            found.append(
+                conclude(
+                    networks, configuration, state.adjacency, *regimes, density=density, model=state.model
+                )
+            )
+        return max(found, key=lambda one: one.state.evidence)
 
 
-def _edge_scores(problem: Problem, standing: NetworkStanding, adjacency: NDArray[np.int8]) -> ScoreTables:
-    """Scores of parent sets: odds of every predecessor, those of the graph itself if elimination was not reached."""
+def _edge_odds(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Log-odds of every edge that was thought of, minus infinity for others, ``[d, d]``.
+
+    If elimination was not reached, the chosen graph is all there is.
+    """
     probabilities = adjacency.astype(np.float64)
-    seen = adjacency == 1
     for j, parent_set in enumerate(standing.parents):
         for i, probability in parent_set.probabilities.items():
-            probabilities[i, j], seen[i, j] = probability, True
-    odds = logit(np.clip(probabilities, UNDECIDED, 1.0 - UNDECIDED))
-    candidates = np.full((len(adjacency), max(int(seen.sum(axis=0).max()), 1)), -1, dtype=np.int64)
-    for j, column in enumerate(seen.T):
-        candidates[j, : column.sum()] = np.flatnonzero(column)
-
-    def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
-        masks = np.arange(1 << own.size)
-        total = (masks[:, None] >> np.arange(own.size) & 1) @ odds[own, j]
-        return np.asarray(np.where(masks & required == required, total, -np.inf))
-
-    return ScoreTables.build(candidates, problem.constraints, score)
+            probabilities[i, j] = max(probability, UNDECIDED)
+    return np.asarray(logit(np.minimum(probabilities, 1.0 - UNDECIDED)))

@@ -25,9 +25,6 @@ EMPTY: Final = 1e-9
 NEGLIGIBLE: Final = 1e-7
 """Responsibilities below this add nothing that float64 moments would notice, and are skipped."""
 
-UNSEEN: Final = 1e-6
-"""Responsibilities below this are left out of fits of networks, whose steps are far less exact than moments."""
-
 FAINT: Final = 1e-3
 """Rows that belong to a mechanism with less than this are left out where many networks are fitted, and of sums that are
 subtracted from those of all rows; also the weight of all rows where none follows the mechanism, so that something can
@@ -87,9 +84,6 @@ ROWS_PER_PARAMETER: Final = 2.0
 
 OWN_ROWS_PER_PARAMETER: Final = 3.0
 """The same for an intervened mechanism that uses its parents, where networks are searched."""
-
-OWN_ROWS_PER_GAUSSIAN: Final = 50.0
-"""Rows for each Gaussian of an intervened mechanism's noise below which it has one."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Structural EM
@@ -351,9 +345,6 @@ BURN_IN: Final = 5
 ORDER_STEP: Final = 4
 """Places that a variable moves at most in one step of the sampler."""
 
-ANCESTOR_DRAWS: Final = 200
-"""Graphs drawn to see who is whose ancestor, where networks give probabilities edge by edge."""
-
 # ---------------------------------------------------------------------------------------------------------------
 # One regime: what hidden interventions have to beat
 # ---------------------------------------------------------------------------------------------------------------
@@ -369,23 +360,8 @@ MAX_NOISE_GAUSSIANS: Final = 3
 MAX_NOISE_ROWS: Final = 2000
 """The shape of that noise is learnt from at most this many rows, and its gain scaled to all."""
 
-NOISE_STEPS: Final = 200
-"""Steps of EM for it."""
-
-NOISE_TOLERANCE: Final = 0.05
-"""Nats below which such a step is the last."""
-
-NOISE_FLOOR: Final = 1e-6
-"""Smallest variance of one of its Gaussians, as a share of the whole: atoms would have infinite density."""
-
 DETERMINED: Final = 10.0
 """A variable whose noise is below this many times the floor of variances has only rounding for noise."""
-
-SIDE_WIDTH: Final = 0.7
-"""Where the Gaussians start: side by side (skewness) with this width, or"""
-
-TAIL_WIDTHS: Final = (0.6, 2.5)
-"""with widths from the first to the second (heavy tails), as shares of the whole."""
 
 SINH_RANGE: Final = 50.0
 """Arguments of the sinh-arcsinh density are cut off here, long before float64 overflows."""
@@ -413,8 +389,8 @@ FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
 FAMILY_HOPELESS: Final = 30.0
-"""Nats by which a parent set may be behind in quick fits and still be fitted with care: full fits gain up to twenty with
-another number of Gaussians, and a set that stays ten behind has a probability below 1e-4."""
+"""Nats by which a parent set may be behind in quick fits and still be fitted with care: full fits gain up to twenty
+with another number of Gaussians, and a set that stays ten behind has a probability below 1e-4."""
 
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""
@@ -494,10 +470,6 @@ MIXED_NOISE: Final = 3
 """Gaussians in mixed noise, which hidden regimes have to beat, too: enough for what is neither Gaussian nor of one
 width."""
 
-NARROWEST: Final = 0.05
-"""A Gaussian of mixed noise is at least so wide, as a share of the whole noise: with a thousandth, atoms were worth
-seven nats a row (nonlinear 33; what is left to do: 37, 45, 47)."""
-
 NOISE_VARIANCES: Final = (0.05, 2.0)
 """Variances with which mixed noise starts, from the first to the second, as shares of the whole."""
 
@@ -564,23 +536,14 @@ MINORITY_ROUNDS: Final = 12
 FIRST_STEPS: Final = 12
 """Steps of EM with the first regimes."""
 
-NETWORK_EM_STEPS: Final = 10
-"""Steps of EM with graph and targets fixed, unless a move asks for fewer."""
-
 NETWORK_EM_TOLERANCE: Final = 1.0
-"""Nats below which such a step is the last."""
+"""Nats below which a step of EM with networks is the last."""
 
-NETWORK_ALL_ROWS_STEPS: Final = 4
-"""Steps of EM when a state found on some rows is carried to all of them."""
-
-FINAL_MECHANISM_STEPS: Final = 1
-"""Steps of the last fit of the mechanisms, which decides whether their noise is mixed."""
-
-MOVE_ROUNDS: Final = 6
-"""Rounds of moves: targets, merges, births."""
+TRIAL_STEPS: Final = 4
+"""Steps of EM with networks after a change of their weights, of targets or of an edge."""
 
 MOVE_GAIN: Final = 1.0
-"""Nats that a round must gain for another one, and a network fitted again to be taken."""
+"""Nats that a network fitted again must gain to be taken."""
 
 MAX_TRIES: Final = 6
 """Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
@@ -594,32 +557,14 @@ REFIT_STEPS: Final = 120
 REFIT_TOLERANCE: Final = 1e-5
 """and the share of the sum of squares below which such a step gains nothing (nonlinear 7)."""
 
-REFITTED_STEPS: Final = 4
-"""Steps of EM with the networks that are better for it."""
-
 TARGET_GAIN: Final = 0.5
 """Nats that a change of targets must gain."""
-
-RETARGET_STEPS: Final = 4
-"""Steps of EM after a change of several targets,"""
-
-ONE_TARGET_STEPS: Final = 3
-"""and after one of a single target."""
 
 SIMPLIFY_STARTS: Final = 2
 """Random starts of a network that tries to do without a target, besides its own weights,"""
 
 SIMPLIFY_STEPS: Final = 60
 """the steps of its fit (nonlinear 8),"""
-
-SIMPLER_STEPS: Final = 5
-"""and steps of EM with those that can."""
-
-NETWORK_MERGE_STEPS: Final = 5
-"""Steps of EM after a merge."""
-
-BIRTH_STEPS: Final = 6
-"""Steps of EM after a birth."""
 
 BIRTH_PER_ROW: Final = 0.01
 """Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit
@@ -628,18 +573,6 @@ BIRTH_PER_ROW: Final = 0.01
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: splits of regimes
 # ---------------------------------------------------------------------------------------------------------------
-
-SPLIT_WORTH: Final = 2.0
-"""Times log(n) that a split must gain to be tried."""
-
-NETWORK_SPLIT_MISFITS: Final = (0.1, 0.35)
-"""As :data:`SPLIT_MISFITS`, without the widest guess."""
-
-RETURN_STEPS: Final = 20
-"""Steps of EM for the share of rows that still follow the reference (nonlinear 27)."""
-
-SPLIT_ROWS: Final = 3
-"""Times the fewest rows of a regime that one must have to be split."""
 
 ENOUGH: Final = 500
 """Rows of other regimes that show a mechanism's noise well (nonlinear 35)."""
@@ -657,10 +590,7 @@ COMMON: Final = 0.5
 """Rows that leave a mechanism in other regimes this many times as often as here are no regime (nonlinear 26)."""
 
 PEAKS: Final = 6
-"""Gaussians that are fitted to a target's values before those that overlap are joined (nonlinear 38)."""
-
-PEAK_STEPS: Final = 60
-"""Steps of EM for them."""
+"""Gaussians that are fitted to a target's values at most before those that overlap are joined (nonlinear 38)."""
 
 CLEAR: Final = 0.97
 """Mean certainty with which every row of a regime must belong to one of its parts."""
@@ -730,9 +660,6 @@ FINALISTS: Final = 3
 
 MAX_EDGES: Final = 6
 """Edges that are tried the other way round (nonlinear 9)."""
-
-TURNED_STEPS: Final = 4
-"""Steps of EM with such an edge."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: stages

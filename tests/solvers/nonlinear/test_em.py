@@ -9,16 +9,26 @@ from scipy.special import logsumexp, softmax
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import LinearMechanism, NetworkMechanism, Noise
-from latentdo.solvers.nonlinear.em import fit_model, fit_own, refine
-from latentdo.solvers.search.em import weigh
+from latentdo.solvers.nonlinear.family import Networks
+from latentdo.solvers.nonlinear.learner import with_networks
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.settings import UNITS
+
+
+def _own(problem, j, parents, reference, weights, imperfect=True):
+    """What an intervention on ``j`` left in these rows."""
+    x, y = problem.z[:, parents], problem.z[:, j]
+    return Networks.intervene(x, y, weights, reference, imperfect=imperfect)
 
 
 def _truth(problem, planted, one_hot, n_components=1, **options):
     return refine(
-        problem, one_hot(planted.regimes), planted.targets, planted.adjacency, {},
-        n_components=n_components, **options,
-    )  # fmt: skip
+        with_networks(problem, n_components),
+        one_hot(planted.regimes),
+        planted.adjacency,
+        targets=planted.targets,
+        **options,
+    )
 
 
 def test_structure_costs_by_hand(make_problem):
@@ -45,10 +55,14 @@ def test_structure_costs_by_hand(make_problem):
 
 def test_weighing_is_bayes_rule(make_problem, planted, one_hot):
     problem = make_problem(planted.x)
-    model = fit_model(
-        problem, one_hot(planted.regimes), planted.targets, planted.adjacency, {}, n_components=1
+    state = refine(
+        with_networks(problem),
+        one_hot(planted.regimes),
+        planted.adjacency,
+        targets=planted.targets,
+        iterations=1,
     )
-    state = weigh(problem, model)
+    model = state.model
     joint = model.log_joint(problem.z)
     assert state.loglik == pytest.approx(logsumexp(joint, axis=1).sum())
     np.testing.assert_allclose(state.responsibilities, softmax(joint, axis=1), atol=1e-10)
@@ -82,7 +96,7 @@ def test_more_rounds_never_lower_the_evidence(make_problem, planted):
     start = 0.4 * np.eye(4)[planted.regimes] + 0.6 * rng.dirichlet(np.ones(4), len(planted.x))
     values = [
         refine(
-            problem, start, planted.targets, planted.adjacency, {}, n_components=1, iterations=rounds
+            with_networks(problem), start, planted.adjacency, targets=planted.targets, iterations=rounds
         ).evidence
         for rounds in (1, 2, 4, 8)
     ]
@@ -95,7 +109,7 @@ def test_components_without_rows_are_dropped(make_problem, planted, one_hot):
     crowded = np.column_stack([one_hot(planted.regimes), np.zeros(len(planted.x))])
     crowded[:3, 4], crowded[:3, :4] = 1.0, 0.0
     targets = np.vstack([planted.targets, [1, 1, 0]]).astype(np.int8)
-    state = refine(problem, crowded, targets, planted.adjacency, {}, n_components=1)
+    state = refine(with_networks(problem), crowded, planted.adjacency, targets=targets)
     assert state.n_regimes == 4
     np.testing.assert_array_equal(state.targets, planted.targets)
     np.testing.assert_allclose(state.responsibilities.sum(axis=1), 1.0)
@@ -107,7 +121,7 @@ def test_labelled_components_without_rows_are_kept(make_problem, planted):
     problem = make_problem(planted.x, labels=labels, known=np.full((3, 3), -1))
     start = np.eye(4)[np.where(labels >= 0, labels, 3)]
     targets = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.int8)
-    state = refine(problem, start, targets, planted.adjacency, {}, n_components=1, iterations=3)
+    state = refine(with_networks(problem), start, planted.adjacency, targets=targets, iterations=3)
     assert state.n_regimes == 4
     assert np.isfinite(state.evidence)
 
@@ -117,7 +131,7 @@ def test_a_perfect_intervention_leaves_a_constant(make_problem, planted, imperfe
     problem = make_problem(planted.x, imperfect=imperfect)
     weights = (planted.regimes == 3).astype(float)
     reference = NetworkMechanism(np.ones(1 + 2 + 3 * 4), Noise.gaussian(1.0))
-    own = fit_own(problem, 2, np.array([0, 1]), reference, weights)
+    own = _own(problem, 2, [0, 1], reference, weights, imperfect)
     values = problem.z[planted.regimes == 3, 2]
     np.testing.assert_allclose(own.linear_form.coefficients, [values.mean()], atol=1e-6)
     np.testing.assert_allclose(own.noise.variances, [values.var()], rtol=1e-6)
@@ -133,17 +147,17 @@ def test_an_imperfect_intervention_may_use_parents_and_hidden_units(make_problem
     kink = (0.2 - 0.0) / 1.0
     reference = NetworkMechanism(np.array([0.0, 0.0, 1.0, -kink, 1.0]), Noise.gaussian(1.0))
     everyone = np.ones(400)
-    of_parents = fit_own(problem, 1, np.array([0]), reference, everyone)
+    of_parents = _own(problem, 1, [0], reference, everyone)
     assert of_parents.linear_form.coefficients.size == 2
-    of_units = fit_own(problem, 2, np.array([0]), reference, everyone)
+    of_units = _own(problem, 2, [0], reference, everyone)
     assert of_units.n_parameters == 3 + 1, (
         "the last layer and a variance; the hidden units are the reference's"
     )
     np.testing.assert_array_equal(of_units.parameters[3:], reference.parameters[3:])
-    plain = fit_own(problem, 2, np.array([0]), reference, everyone, plain=True)
+    plain = _own(problem, 2, [0], reference, everyone, imperfect=False)
     assert plain.linear_form.coefficients.size == 1
     constant = NetworkMechanism(np.zeros(1), Noise.gaussian(1.0))
-    alone = fit_own(problem, 2, np.array([], int), constant, everyone)
+    alone = _own(problem, 2, [], constant, everyone)
     assert alone.linear_form.coefficients.size == 1
 
 
@@ -152,7 +166,7 @@ def test_a_variable_that_every_regime_targets_still_has_a_mechanism(make_problem
     targets[:, 1] = 1
     problem = make_problem(planted.x)
     state = refine(
-        problem, one_hot(planted.regimes), targets, planted.adjacency, {}, n_components=1, iterations=2
+        with_networks(problem), one_hot(planted.regimes), planted.adjacency, targets=targets, iterations=2
     )
     assert np.isfinite(
         state.mechanism(1).log_density(state.model.inputs(problem.z, 1), problem.z[:, 1])

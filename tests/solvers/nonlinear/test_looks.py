@@ -10,12 +10,13 @@ import pytest
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import NetworkMechanism, Noise
 from latentdo.solvers.nonlinear import stages
-from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
-from latentdo.solvers.settings import MISFIT, SEARCH_NOISE
+from latentdo.solvers.settings import MISFIT
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def standing(state, **parts):
 @pytest.fixture
 def truth(search, planted, one_hot):
     rows = one_hot(planted.regimes)
-    return refine(search.problem, rows, planted.targets, planted.adjacency, {}, n_components=SEARCH_NOISE)
+    return refine(with_networks(search.problem), rows, planted.adjacency, targets=planted.targets)
 
 
 def test_a_look_from_the_truth_stays_there(search, truth, planted):
@@ -113,7 +114,7 @@ def wrong_way_round(make_problem):
     rows = np.eye(2)[np.minimum(regimes, 1)]
     targets = np.array([[0, 0], [0, 1]], dtype=np.int8)
     adjacency = np.array([[0, 0], [1, 0]], dtype=np.int8)
-    return run, refine(run.problem, rows, targets, adjacency, {}, n_components=3), regimes
+    return run, refine(with_networks(run.problem, 3), rows, adjacency, targets=targets), regimes
 
 
 def test_joined_regimes_are_thought_over(wrong_way_round):

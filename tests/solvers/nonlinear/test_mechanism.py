@@ -13,7 +13,6 @@ from latentdo.solvers.nonlinear.mechanism import (
     VARIANCE_FLOOR,
     fit_mechanism,
     fit_noise,
-    peaks,
 )
 
 
@@ -70,16 +69,6 @@ def test_a_given_floor_holds_whatever_the_whole_noise_is(two_widths):
     floors = [fit_noise(scale * two_widths, np.ones(8000), 3, floor=0.05).variances for scale in (0.3, 1.0)]
     assert min(variances.min() for variances in floors) == pytest.approx(0.05)
     assert fit_noise(two_widths, np.ones(8000), 3).variances.min() < 0.05
-
-
-def test_peaks_side_by_side_are_found():
-    rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(place, 0.2, 300) for place in (-2.0, 0.0, 3.0)])
-    weights = np.repeat([1.0, 1.0, 0.5], 300)
-    noise = peaks(values, weights, 3)
-    np.testing.assert_allclose(noise.means, [-2.0, 0.0, 3.0], atol=0.05)
-    np.testing.assert_allclose(noise.weights, [0.4, 0.4, 0.2], atol=0.01)
-    np.testing.assert_allclose(np.sqrt(noise.variances), 0.2, rtol=0.15)
 
 
 def test_without_inputs_mean_and_variance_have_closed_forms():

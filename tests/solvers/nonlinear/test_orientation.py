@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from latentdo.graphs import is_dag
-from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.rough_scores import rough_graph
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.settings import MAX_EDGES
 
@@ -21,7 +22,7 @@ def fit(make_problem, planted, one_hot):
         problem = make_problem(planted.x, **options)
         responsibilities = one_hot(planted.regimes) if responsibilities is None else responsibilities
         targets = planted.targets if targets is None else targets
-        state = refine(problem, responsibilities, targets, adjacency, {}, n_components=1, iterations=3)
+        state = refine(with_networks(problem), responsibilities, adjacency, targets=targets, iterations=3)
         return problem, state, rough_graph(problem, seed=0)
 
     return build

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from latentdo.metrics import adjusted_rand_index
-from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.separated_peaks import divide
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE
 
 
@@ -26,7 +27,7 @@ def _joined(problem, regimes, targets=(0, 1)):
     rows = np.eye(2)[(regimes > 0).astype(int)]
     wanted = np.array([[0, 0], targets], dtype=np.int8)
     adjacency = np.array([[0, 1], [0, 0]], dtype=np.int8)
-    return refine(problem, rows, wanted, adjacency, {}, n_components=3, iterations=2)
+    return refine(with_networks(problem, 3), rows, adjacency, targets=wanted, iterations=2)
 
 
 def test_two_peaks_are_two_components(make_problem):

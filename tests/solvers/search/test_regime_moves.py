@@ -28,10 +28,16 @@ def _agreement(state, data):
     return adjusted_rand_score(data.regimes, state.responsibilities.argmax(axis=1))
 
 
+def _merged(responsibilities, first, second):
+    joined = responsibilities.copy()
+    joined[:, first] += joined[:, second]
+    return np.delete(joined, second, axis=1)
+
+
 @pytest.mark.parametrize("pair", [(0, 1), (1, 3), (2, 4)])
 def test_a_merged_pair_is_split_again(truth, data, pair):
     problem, best = truth
-    merged = em.refine(problem, regime_moves.merge(best.responsibilities, *pair), best.adjacency)
+    merged = em.refine(problem, _merged(best.responsibilities, *pair), best.adjacency)
     assert merged.evidence < best.evidence
     births = regime_moves.propose_births(problem, merged)
     assert births
@@ -52,7 +58,7 @@ def test_a_split_regime_is_merged(truth, data, regime):
     split[:, regime] -= moved
     state = em.refine(problem, split, best.adjacency, iterations=2)
     assert state.n_regimes == 6
-    change, a, b = regime_moves.propose_merges(problem, state)[0]
+    change, a, b, _ = regime_moves.propose_merges(problem, state)[0]
     assert change > 0
     assert {a, b} == {regime, 5}
     state = regime_moves.merge_while_better(problem, state)
@@ -89,7 +95,19 @@ def test_a_birth_moves_rows_and_loses_none(truth):
     np.testing.assert_allclose(split[:, [0, -1]].sum(axis=1), best.responsibilities[:, 0])
     np.testing.assert_allclose(split[rows, -1], 0.25 * best.responsibilities[rows, 0])
     np.testing.assert_allclose(split.sum(axis=1), 1.0)
-    np.testing.assert_allclose(regime_moves.merge(split, 0, split.shape[1] - 1), best.responsibilities)
+    np.testing.assert_allclose(_merged(split, 0, split.shape[1] - 1), best.responsibilities)
+
+
+def test_a_birth_says_who_is_hit():
+    """Those who leave; those who stay no longer, if they follow the reference mechanism."""
+    targets = np.array([[0, 0], [1, 1]], np.int8)
+    rows, share = np.arange(3), np.ones(3)
+    birth = regime_moves.Birth(1.0, 1, 0, rows, share)
+    np.testing.assert_array_equal(birth.hit(targets), [[0, 0], [0, 1], [1, 1]])
+    apart = regime_moves.Birth(1.0, 1, 0, rows, share, reference_stays=False)
+    np.testing.assert_array_equal(apart.hit(targets), [[0, 0], [1, 1], [1, 1]])
+    from_reference = regime_moves.Birth(1.0, 0, 1, rows, share)
+    np.testing.assert_array_equal(from_reference.hit(targets), [[0, 0], [1, 1], [0, 1]])
 
 
 def _bound(problem, responsibilities, adjacency):
@@ -110,8 +128,8 @@ def test_merges_are_judged_by_the_exact_change_of_the_bound(make_problem, one_ho
     merges = regime_moves.propose_merges(problem, state)
     assert len(merges) == state.n_regimes * (state.n_regimes - 1) / 2
     assert [change for change, *_ in merges] == sorted((change for change, *_ in merges), reverse=True)
-    for change, a, b in merges:
-        after = _bound(problem, regime_moves.merge(state.responsibilities, a, b), state.adjacency)
+    for change, a, b, _ in merges:
+        after = _bound(problem, _merged(state.responsibilities, a, b), state.adjacency)
         assert change == pytest.approx(after - before, abs=1e-3)
 
 
@@ -131,7 +149,7 @@ def test_labelled_components_are_never_merged(make_problem, one_hot, data):
     start = np.zeros((len(labels), 6))
     start[:, 2:] = np.eye(4)[np.maximum(data.regimes - 1, 0)]
     state = em.relearn(problem, problem.clamp(start))
-    assert all(b >= 2 for _, _, b in regime_moves.propose_merges(problem, state))
+    assert all(one.second >= 2 for one in regime_moves.propose_merges(problem, state))
     state = regime_moves.improve(problem, state)
     known = labels >= 0
     np.testing.assert_array_equal(state.responsibilities[known].argmax(axis=1), labels[known])

@@ -123,7 +123,7 @@ def test_what_noise_of_any_shape_absorbed_is_split_off_again(skewed):
     state = regime_moves.improve(problem, everyone, same_graph=True)
     state = regime_moves.drop_while_better(problem, state)
     truth = em.refine(problem, responsibilities, adjacency)
-    assert state.evidence > truth.evidence - 5.0
+    assert state.evidence > truth.evidence - 10.0  # a Gaussian more or fewer in a shape is worth that much
     assert (
         adjusted_rand_score(truth.responsibilities.argmax(axis=1), state.responsibilities.argmax(axis=1))
         > 0.8
@@ -139,7 +139,9 @@ def test_copies_of_a_regime_are_worth_merging_and_others_are_not(skewed):
     state = em.refine(problem, split, adjacency, iterations=1)
     statistics = problem.learner.statistics(problem, state.responsibilities, state.model)
     pairs = [(1, 3), (1, 2), (0, 2)]
-    same, *different = problem.learner.merge_changes(problem, statistics, state.model, pairs)
+    found = problem.learner.merge_changes(problem, statistics, state.model, pairs)
+    same, *different = (change for change, _ in found)
+    np.testing.assert_array_equal(found[0][1], state.targets[1])
     assert same > max(different)
     assert max(different) < 0.0
 

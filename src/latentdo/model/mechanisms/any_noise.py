@@ -239,25 +239,31 @@ class Shaped(RowFamily):
         curve of its own: that would absorb whatever does not fit.
         """
         assert isinstance(reference, AdditiveNoise)
-        # mechanisms with the noise still to be fitted to their residuals, less what the scale takes away
-        trials: list[tuple[AdditiveNoise, Array, float]] = []
-        noise, n_free = reference.noise, 2
-        trials.append((LinearMechanism(np.zeros(1), noise, n_free), y, 0.0))
-        if imperfect and x.shape[1]:
-            residual, log_scale = reference.residual(x, y)
-            trials.append((replace(reference, n_free=n_free), residual, float(weights @ log_scale)))
-            own = least_squares(_rows(x, y), np.ascontiguousarray(weights))
-            n_free += x.shape[1]
-            trials.append((LinearMechanism(own, noise, n_free), y - own[0] - x @ own[1:], 0.0))
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+        weights = np.ascontiguousarray(weights)
         best, found = -np.inf, reference
-        for trial, residual, loss in trials:
-            value, own_shape = best_move(
-                np.ascontiguousarray(residual), np.ascontiguousarray(weights), as_shape(noise)
-            )
-            value -= loss + trial.n_parameters * half_log
+        for trial in cls.functions(x, y, weights, reference, imperfect=imperfect):
+            residual, log_scale = trial.residual(x, y)
+            value, own_shape = best_move(np.ascontiguousarray(residual), weights, as_shape(reference.noise))
+            value -= float(weights @ log_scale) + trial.n_parameters * half_log
             if value > best:
-                best, found = value, replace(trial, noise=Noise(*own_shape))
+                best = value
+                found = replace(trial, noise=Noise(*own_shape), n_free=trial.n_parameters)
+        return found
+
+    @classmethod
+    def functions(
+        cls, x: Array, y: Array, weights: Array, reference: AdditiveNoise, *, imperfect: bool
+    ) -> list[AdditiveNoise]:
+        """Functions of the parents that an intervention may leave, with the number of what it may choose freely.
+
+        What its noise is does not matter yet: that is moved (which sets the constant) and stretched.
+        """
+        found: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
+        if imperfect and x.shape[1]:
+            found.append(replace(reference, n_free=2))
+            own = least_squares(_rows(x, y), weights)
+            found.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
         return found
 
 

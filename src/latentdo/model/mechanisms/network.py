@@ -90,3 +90,15 @@ def with_input(parameters: Array, n_inputs: int, place: int) -> Array:
     rows = parameters[1 + n_inputs :].reshape(-1, n_inputs + 2)
     skip = np.insert(parameters[1 : 1 + n_inputs], place, 0.0)
     return np.concatenate([parameters[:1], skip, np.insert(rows, 2 + place, 0.0, axis=1).ravel()])
+
+
+def with_inputs(parameters: Array, inputs: list[int], wanted: list[int]) -> Array:
+    """A network of some inputs, ascending, as one of those wanted: the others are cut off, new ones ignored so far."""
+    inputs = list(inputs)
+    for i in sorted(set(inputs) - set(wanted)):
+        parameters = without_input(parameters, len(inputs), inputs.index(i))
+        inputs.remove(i)
+    for i in sorted(set(wanted) - set(inputs)):
+        inputs = sorted([*inputs, i])
+        parameters = with_input(parameters, len(inputs) - 1, inputs.index(i))
+    return parameters

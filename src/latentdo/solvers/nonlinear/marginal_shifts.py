@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from latentdo.graphs import reachability
 from latentdo.solvers.search.local_scores import FREE, REFERENCE
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import CRITICAL, EMPTY, LARGE_SHIFT, SMALL_SHIFT
 
 Array = NDArray[np.float64]
@@ -89,6 +90,12 @@ class Changes:
     def lateness(self) -> Array:
         """In how many rows a variable is not still: effects move wherever their causes do, ``[d]``."""
         return np.asarray(self.rows @ ~self.still)
+
+
+def conflicts(problem: Problem, state: State) -> int:
+    """Coincidences that a state needs, see :meth:`Changes.conflicts`."""
+    changes = Changes.between(problem.z, state.responsibilities)
+    return changes.conflicts(state.targets, state.adjacency)
 
 
 def distances(z: Array, responsibilities: Array) -> tuple[Array, Array]:

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.assignment import LIKELY
-from latentdo.solvers.nonlinear.em import refine
+from latentdo.solvers.nonlinear.learner import beginning
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TURNED_STEPS
+from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +106,9 @@ def reverse(
     trial = refine(
         problem,
         state.responsibilities,
-        targets,
         rest,
-        mechanisms,
-        n_components=n_components,
-        iterations=TURNED_STEPS,
+        targets=targets,
+        model=beginning(rest, targets, mechanisms),
+        iterations=TRIAL_STEPS,
     )
     return Reversal(trial, parent_sets[i], parent_sets[j])

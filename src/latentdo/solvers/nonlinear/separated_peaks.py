@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from latentdo.solvers.nonlinear.mechanism import peaks
+from latentdo.model.mechanisms import Noise
+from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape, histogram
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -37,7 +38,9 @@ def divide(problem: Problem, state: State) -> tuple[Array, NDArray[np.int8]]:
 def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[Array]:
     """The rows (weighted) by the peaks of ``j``'s own mechanism in regime ``k``; all of them if there is one."""
     residual = state.residual(problem.z, j, k)
-    share = softmax(peaks(residual, rows, PEAKS).log_joint(residual), axis=1)
+    shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS)
+    noise = Noise(*shape)
+    share = softmax(noise.log_joint(residual), axis=1)
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:
         sizes = np.array([rows @ group for group in groups])

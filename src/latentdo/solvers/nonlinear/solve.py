@@ -7,39 +7,32 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import logit
 
 from latentdo.data import Dataset
-from latentdo.graphs import reachability
-from latentdo.model.assignment import LIKELY
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
-from latentdo.solvers.nonlinear.em import fit_model, refine
-from latentdo.solvers.nonlinear.marginal_shifts import Changes
-from latentdo.solvers.nonlinear.regime_moves import Moves
+from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
-from latentdo.solvers.search.em import weigh
-from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
+from latentdo.solvers.search.solve import conclude
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
-    ANCESTOR_DRAWS,
-    FINAL_MECHANISM_STEPS,
+    ALL_ROWS_STEPS,
     MIXED_NOISE,
-    NETWORK_ALL_ROWS_STEPS,
     NETWORK_SEARCH_ROWS,
     SEARCH_NOISE,
+    UNDECIDED,
 )
 
-NOISES: Final = {
-    "nonlinear": (SEARCH_NOISE,),
-    "nonlinear-mixed": (MIXED_NOISE,),
-    "auto": (SEARCH_NOISE, MIXED_NOISE),
-}
-"""Gaussians in the noise of the final mechanisms; where there is a choice the evidence decides."""
+_GAUSSIAN: Final = {SEARCH_NOISE: "nonlinear"}
+_MIXED: Final = {MIXED_NOISE: "nonlinear-mixed"}
+NOISES: Final = {"nonlinear": _GAUSSIAN, "nonlinear-mixed": _MIXED, "auto": _GAUSSIAN | _MIXED}
+"""Gaussians in the noise of the final mechanisms, and what they are then called; the evidence decides."""
 
 BY_NOISE: Final = {"auto": "auto", "gaussian": "nonlinear", "any": "nonlinear-mixed"}
 """Which of these the noise that was asked for is."""
@@ -94,9 +87,13 @@ class NetworkStrategy:
         state = standing.state
         everywhere = weigh(problem, state.model)
         return refine(
-            problem, everywhere.responsibilities, state.targets, state.adjacency, state.mechanisms,
-            n_components=standing.n_gaussians, iterations=NETWORK_ALL_ROWS_STEPS,
-        )  # fmt: skip
+            with_networks(problem, standing.n_gaussians),
+            everywhere.responsibilities,
+            state.adjacency,
+            targets=state.targets,
+            model=state.model,
+            iterations=ALL_ROWS_STEPS,
+        )
 
     def conclude(
         self,
@@ -107,43 +104,25 @@ class NetworkStrategy:
         regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
-        responsibilities, targets = regimes
-        finals = [
-            weigh(
-                problem,
-                fit_model(
-                    problem, responsibilities, targets, state.adjacency, state.mechanisms,
-                    n_components=count, own_components=count, iterations=FINAL_MECHANISM_STEPS,
-                ),
+        odds = _edge_odds(standing, state.adjacency)
+        found = []
+        for count, density in NOISES[self.density].items():
+            networks = with_networks(problem, count, flexible=self.density != "nonlinear", odds=odds)
+            found.append(
+                conclude(
+                    networks, configuration, state.adjacency, *regimes, density=density, model=state.model
+                )
             )
-            for count in NOISES[self.density]
-        ]  # fmt: skip
-        final = max(finals, key=lambda one: one.evidence)
-        mixed = NOISES[self.density][finals.index(final)] > SEARCH_NOISE
-        moves = Moves(problem, standing.n_gaussians, flexible=self.density != "nonlinear")
-        probabilities = np.asarray(expit(moves.target_gains(final)))
-        # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
-        probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, LIKELY))
-        # What did not move is no target, whatever a misfit of its network would gain.
-        known = Changes.between(problem.z, final.responsibilities).known(problem) != FREE
-        probabilities = np.where(known, targets, probabilities)
-        probabilities[0] = 0.0  # the reference, whoever was found to belong to it
-        edges = _edge_probabilities(standing, state.adjacency)
-        ancestors = _ancestor_probabilities(edges, configuration.random_state)
-        return Conclusion(final, "nonlinear-mixed" if mixed else "nonlinear", edges, ancestors, probabilities)
+        return max(found, key=lambda one: one.state.evidence)
 
 
-def _edge_probabilities(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
-    """Probability of every edge given the order of the variables; the chosen graph if elimination was not reached."""
+def _edge_odds(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
+    """Log-odds of every edge that was thought of, minus infinity for others, ``[d, d]``.
+
+    If elimination was not reached, the chosen graph is all there is.
+    """
     probabilities = adjacency.astype(np.float64)
     for j, parent_set in enumerate(standing.parents):
         for i, probability in parent_set.probabilities.items():
-            probabilities[i, j] = probability
-    return probabilities
-
-
-def _ancestor_probabilities(edges: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """Share of graphs, drawn edge by edge (one order: never a cycle), in which one variable causes another."""
-    rng = np.random.default_rng(seed)
-    draws = [reachability((rng.random(edges.shape) < edges).astype(np.int8)) for _ in range(ANCESTOR_DRAWS)]
-    return np.asarray(np.mean(draws, axis=0))
+            probabilities[i, j] = max(probability, UNDECIDED)
+    return np.asarray(logit(np.minimum(probabilities, 1.0 - UNDECIDED)))

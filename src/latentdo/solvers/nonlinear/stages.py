@@ -11,19 +11,20 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from latentdo.model.mechanisms import NetworkMechanism
-from latentdo.model.mechanisms.network import with_input
-from latentdo.solvers.nonlinear.em import Targets, fit_model, refine
-from latentdo.solvers.nonlinear.marginal_shifts import Changes
-from latentdo.solvers.nonlinear.mechanism import fit_mechanism, fit_noise
+from latentdo.model.mechanisms.network import with_inputs
+from latentdo.solvers.nonlinear.learner import beginning, flexible_noise, with_networks
+from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism
+from latentdo.solvers.nonlinear.mending import improve, simplify
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
-from latentdo.solvers.nonlinear.regime_moves import Moves, conflicts
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing
-from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.problem import Problem
+from latentdo.solvers.search.regime_moves import settle
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     FIRST_STEPS,
@@ -56,9 +57,9 @@ class NetworkRun(Run):
         self.journal.keep(standing)
         return standing
 
-    def moves(self, standing: NetworkStanding) -> Moves:
-        """Changes of regimes with the noise of a stage."""
-        return Moves(self.problem, standing.n_gaussians, flexible=self.flexible)
+    def networks(self, n_gaussians: int = SEARCH_NOISE) -> Problem:
+        """The problem for networks whose noise has so many Gaussians."""
+        return with_networks(self.problem, n_gaussians, flexible=self.flexible)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -136,8 +137,14 @@ def find_order(
         lost = ~targets.any(axis=1) & known.state.targets.any(axis=1)
         targets[lost] = known.state.targets[lost]
         start |= better_before(run.problem, known.state, inputs, start, targets)
+    adjacency = _matrix(inputs)
     state = refine(
-        run.problem, first, targets, _matrix(inputs), start, n_components=SEARCH_NOISE, iterations=FIRST_STEPS
+        run.networks(),
+        first,
+        adjacency,
+        targets=targets,
+        model=beginning(adjacency, targets, start),
+        iterations=FIRST_STEPS,
     )
     if known is None:
         standing = NetworkStanding(
@@ -150,7 +157,7 @@ def find_order(
     before = run.journal.latest
     run.note("regimes", standing)
     # Births wait until the networks fit well: a bad fit looks like a hidden regime.
-    standing = replace(standing, state=run.moves(standing).improve(state, births=False))
+    standing = replace(standing, state=settle(run.networks(), simplify(run.networks(), state)))
     run.note("moves", standing)
     if known is not None:  # not before it is known to be better
         run.journal.keep(before)
@@ -162,7 +169,7 @@ def better_before(
     known: State,
     inputs: list[list[int]],
     fresh: Mapping[int, NetworkMechanism],
-    targets: Targets,
+    targets: NDArray[np.int8],
 ) -> dict[int, NetworkMechanism]:
     """Mechanisms of an earlier state that fit better than fresh ones whose inputs include theirs."""
     z, better = problem.z, {}
@@ -170,11 +177,7 @@ def better_before(
         parents = known.model.parents[j].tolist()
         if not parents or not set(parents) <= set(wanted):
             continue
-        network = known.mechanism(j).parameters
-        for i in sorted(set(wanted) - set(parents)):
-            place = int(np.searchsorted(parents, i))
-            network = with_input(network, len(parents), place)
-            parents.insert(place, i)
+        network = with_inputs(known.mechanism(j).parameters, parents, wanted)
         weights = known.responsibilities @ (1.0 - targets[:, j])
         x, y = np.ascontiguousarray(z[:, wanted]), z[:, j]
         before, now = (
@@ -241,13 +244,14 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
             reconsider(problem, j, parent_set, state.following(j), n_components=count, rng=rng)
             for j, parent_set in enumerate(found)
         ]
+    adjacency = _matrix([list(parent_set.parents) for parent_set in found])
+    mechanisms = {j: parent_set.mechanism for j, parent_set in enumerate(found)}
     settled = refine(
-        problem,
+        run.networks(count),
         state.responsibilities,
-        state.targets,
-        _matrix([list(parent_set.parents) for parent_set in found]),
-        {j: parent_set.mechanism for j, parent_set in enumerate(found)},
-        n_components=standing.n_gaussians,
+        adjacency,
+        targets=state.targets,
+        model=beginning(adjacency, state.targets, mechanisms),
     )
     return replace(standing, state=settled, parents=tuple(found))
 
@@ -255,14 +259,17 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
 def find_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """Regimes again, now that networks fit well; with flexible noise parents too."""
     if not run.flexible:
-        return replace(standing, state=run.moves(standing).improve(standing.state))
+        return replace(standing, state=improve(run.networks(), standing.state))
     state = standing.state
     mixed = refine(
-        run.problem, state.responsibilities, state.targets, state.adjacency, state.mechanisms,
-        n_components=MIXED_NOISE,
-    )  # fmt: skip
+        run.networks(MIXED_NOISE),
+        state.responsibilities,
+        state.adjacency,
+        targets=state.targets,
+        model=state.model,
+    )
     standing = run.note("noise", replace(standing, state=mixed, n_gaussians=MIXED_NOISE))
-    standing = run.note("births", replace(standing, state=run.moves(standing).improve(mixed)))
+    standing = run.note("births", replace(standing, state=improve(run.networks(MIXED_NOISE), mixed)))
     pruned = drop_inputs(run, standing)
     return pruned if is_better(run, pruned.state, standing.state) else standing
 
@@ -274,16 +281,17 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     edges = [(int(i), int(j)) for i, j in np.argwhere(changes.impossible & (before.adjacency == 1))]
     edges += [edge for edge in doubtful_edges(standing.rough, before.adjacency) if edge not in edges]
     margin = LUCK * run.problem.n_rows if run.flexible else LOOK_GAIN
+    networks = run.networks(standing.n_gaussians)
     for i, j in edges:
         state = standing.state
         if state.adjacency[i, j]:
-            turned = reverse(run.problem, state, standing.rough, i, j, standing.n_gaussians, run.rng)
+            turned = reverse(networks, state, standing.rough, i, j, standing.n_gaussians, run.rng)
             if turned is not None and is_better(run, turned.state, state, margin):
                 parents = list(standing.parents)
                 parents[i], parents[j] = turned.cause, turned.effect
                 standing = replace(standing, state=turned.state, parents=tuple(parents))
     if standing.state is not before:
-        standing = replace(standing, state=run.moves(standing).improve(standing.state))
+        standing = replace(standing, state=improve(networks, standing.state))
     run.journal.keep(standing)
     return standing
 
@@ -301,9 +309,9 @@ def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStandin
     settled = adjusted_rand_score(standing.labels, responsibilities.argmax(axis=1)) > SETTLED
     if settled and not conflicts(problem, state):
         return standing
-    model = fit_model(
-        problem, responsibilities, targets, state.adjacency, state.mechanisms, n_components=SEARCH_NOISE
-    )
+    networks = run.networks()
+    statistics = networks.learner.statistics(networks, responsibilities, state.model)
+    model = networks.learner.fit(networks, statistics, state.adjacency, targets)
     finer = replace(weigh(problem, model), responsibilities=responsibilities)
     fresh = look(run, replace(standing, state=finer))
     for stage in FINISH:
@@ -323,19 +331,12 @@ def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> Ne
         return standing
     everyone = np.ones((problem.n_rows, 1))
     none = np.zeros((1, problem.n_variables), dtype=np.int8)
-    single = refine(
-        problem, everyone, none, state.adjacency, state.mechanisms, n_components=standing.n_gaussians
-    )
-    flexible = single.evidence
-    for j in range(problem.n_variables):
-        residual = single.residual(problem.z, j)
-        now = single.mechanism(j).noise
-        mixed = fit_noise(residual, everyone[:, 0], MIXED_NOISE)
-        gain = float(mixed.log_density(residual).sum() - now.log_density(residual).sum())
-        gain -= 0.5 * (mixed.n_parameters - now.n_parameters) * np.log(problem.n_rows)
-        flexible += max(gain, 0.0)
+    networks = run.networks(standing.n_gaussians)
+    single = refine(networks, everyone, state.adjacency, targets=none, model=state.model)
     # Both sides may use flexible noise, or the comparison would be about noise.
-    found = state.evidence + sum(gain for _, gain in run.moves(standing).flexible_noise(state))
+    flexible, found = (
+        one.evidence + sum(gain for _, gain in flexible_noise(networks, one)) for one in (single, state)
+    )
     hidden = bool(found > flexible + SCEPTICISM * np.log(problem.n_rows))
     comparison = (
         {"model": "hidden interventions", "evidence": float(found), "chosen": hidden},

@@ -62,7 +62,7 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
     adjacency: NDArray[np.int8],
     *,
     iterations: int = EM_STEPS,
-    tolerance: float = EM_TOLERANCE,
+    tolerance: float | None = None,
     target_prior: float | None = None,
     targets: NDArray[np.int8] | None = None,
     model: FittedModel | None = None,
@@ -70,27 +70,36 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
 ) -> State:
     """EM with the graph fixed; targets are chosen anew in every step unless they are given.
 
-    ``model`` is where the fits of mechanisms begin, for families that need a beginning. Steps that cannot reach the
-    ``needed`` evidence, if each of those that are left gains as much as the last, are not made.
+    Regimes that lose their rows are dropped. ``model`` is where the fits of mechanisms begin, for families that need a
+    beginning; a step that gains less than ``tolerance``, by default the learner's, is the last. Steps that cannot reach
+    the ``needed`` evidence, if each of those that are left gains as much as the last, are not made.
     """
-    last = -np.inf
+    learner = problem.learner
+    tolerance = learner.tolerance if tolerance is None else tolerance
+    best: State | None = None
     for step in range(iterations):
-        if targets is None:
-            responsibilities, _ = drop_small(problem, responsibilities)
-        statistics = problem.learner.statistics(problem, responsibilities, model, settled=step > 0)
+        responsibilities, keep = drop_small(problem, responsibilities)
+        if not keep.all():
+            targets = None if targets is None else targets[keep]
+            best = None  # another number of regimes: not to be compared step by step
+        statistics = learner.statistics(problem, responsibilities, model, settled=step > 0)
         chosen = targets
         if chosen is None:
-            chosen, _ = problem.learner.choose_targets(
-                problem, statistics, adjacency, target_prior=target_prior
-            )
-        model = problem.learner.fit(problem, statistics, adjacency, chosen)
+            chosen, _ = learner.choose_targets(problem, statistics, adjacency, target_prior=target_prior)
+        model = learner.fit(problem, statistics, adjacency, chosen)
         state = weigh(problem, model)
         responsibilities = state.responsibilities
-        rise = state.evidence - last
-        if step > 0 and (rise < tolerance or state.evidence + (iterations - step) * rise < needed):
-            break
-        last = state.evidence
-    return state
+        if best is not None:
+            rise = state.evidence - best.evidence
+            if rise < tolerance:
+                return state if rise > 0.0 else best
+            if state.evidence + (iterations - step) * rise < needed:
+                return state
+        best = state
+        if problem.all_labelled and step:
+            break  # nothing is left to assign, and fits that go on gain next to nothing
+    assert best is not None
+    return best
 
 
 def search_graph(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,11 @@ from latentdo.solvers.search.parameters import (
 )
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.splits import Split, split_by_lines
-from latentdo.solvers.settings import EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
+from latentdo.solvers.settings import BIRTH_GAIN, EM_TOLERANCE, EXACT_LIMIT, MAX_CANDIDATES, WALK_LIMIT
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
+    from latentdo.solvers.search.regime_moves import Birth
     from latentdo.solvers.search.state import State
 
 Array = NDArray[np.float64]
@@ -37,6 +38,16 @@ class Learner(Protocol):
     of rows in every regime. Scores are penalised log-likelihoods, one per variable, so that they add up to the
     evidence.
     """
+
+    @property
+    def tolerance(self) -> float:
+        """Nats below which a step of EM is the last."""
+        ...
+
+    @property
+    def holds_targets(self) -> bool:
+        """Whether EM keeps the targets that a move proposes, instead of choosing them anew in every step."""
+        ...
 
     def statistics(
         self,
@@ -98,8 +109,19 @@ class Learner(Protocol):
 
     def merge_changes(
         self, problem: Problem, statistics: Any, model: FittedModel, pairs: Sequence[tuple[int, int]]
-    ) -> list[float]:
-        """How the scores change if two regimes become one, for every pair of them; a lower bound will do."""
+    ) -> list[tuple[float, Graph]]:
+        """How the scores change if two regimes become one, for every pair of them, and the targets ``[d]`` of that one.
+
+        A lower bound will do.
+        """
+        ...
+
+    def retarget(self, problem: Problem, state: State) -> State:
+        """The state with better targets, or the state itself; nothing to do where EM chooses them."""
+        ...
+
+    def pays(self, problem: Problem, before: State, after: State, births: Sequence[Birth]) -> bool:
+        """Whether a state in which regimes were born is better than the one before."""
         ...
 
     def target_probabilities(
@@ -109,7 +131,22 @@ class Learner(Protocol):
         ...
 
 
-class MomentLearner:
+class FreeTargets:
+    """Targets are chosen in every step of EM, by fits that are as good as the family can be; evidence decides alone."""
+
+    tolerance: ClassVar[float] = EM_TOLERANCE
+    holds_targets: ClassVar[bool] = False
+
+    def retarget(self, problem: Problem, state: State) -> State:  # noqa: ARG002
+        """See :class:`Learner`."""
+        return state
+
+    def pays(self, problem: Problem, before: State, after: State, births: Sequence[Birth]) -> bool:  # noqa: ARG002
+        """See :class:`Learner`."""
+        return after.evidence > before.evidence + BIRTH_GAIN
+
+
+class MomentLearner(FreeTargets):
     """Lines with Gaussian noise: one moment matrix per regime says everything, whatever the number of rows."""
 
     def statistics(
@@ -183,15 +220,15 @@ class MomentLearner:
 
     def merge_changes(
         self, problem: Problem, statistics: Moments, model: FittedModel, pairs: Sequence[tuple[int, int]]
-    ) -> list[float]:
+    ) -> list[tuple[float, Graph]]:
         """See :class:`Learner`: exact, because moments add up. Only variables that either targets can change."""
         adjacency, targets = model.topology.adjacency, model.topology.targets
         _, base = self.choose_targets(problem, statistics, adjacency)
         changes = []
         for a, b in pairs:
             touched = np.flatnonzero(targets[a] | targets[b])
-            _, scores = self.choose_targets(problem, statistics.merged(a, b), adjacency, touched)
-            changes.append(float((scores - base)[touched].sum()))
+            found, scores = self.choose_targets(problem, statistics.merged(a, b), adjacency, touched)
+            changes.append((float((scores - base)[touched].sum()), found[a]))
         return changes
 
     def target_probabilities(

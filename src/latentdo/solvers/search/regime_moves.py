@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.fitted import FittedModel
 from latentdo.solvers.search.em import assign_rows, refine, relearn
+from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
@@ -17,6 +21,7 @@ from latentdo.solvers.settings import (
     BIRTH_TRIES,
     BIRTH_TRIES_AT_LIMIT,
     BIRTH_WORTH,
+    EM_STEPS,
     FREE_TAIL_STEPS,
     FREE_TAIL_TOLERANCE,
     GRAPH_GAIN,
@@ -46,6 +51,8 @@ class Birth:
         What to split, and where it shows.
     rows, share
         Rows of the regime, and the part of each that leaves it.
+    reference_stays : bool
+        Whether those who stay follow the reference mechanism there.
     """
 
     gain: float
@@ -53,6 +60,7 @@ class Birth:
     variable: int
     rows: NDArray[np.int64]
     share: NDArray[np.float64]
+    reference_stays: bool = True
 
     def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Move the leaving part into a new last regime."""
@@ -61,6 +69,22 @@ class Birth:
         split[self.rows, self.regime] -= moved
         split[self.rows, -1] = moved
         return split
+
+    def hit(self, targets: NDArray[np.int8]) -> NDArray[np.int8]:
+        """The targets with those of the new last regime: the variable, and what its rows had before."""
+        grown = np.vstack([targets, targets[self.regime]])
+        grown[self.regime, self.variable] &= not self.reference_stays
+        grown[-1, self.variable] = 1
+        return grown
+
+
+class Merge(NamedTuple):
+    """Two regimes that might be one: what that changes in the variational bound, and the targets of that one."""
+
+    change: float
+    first: int
+    second: int
+    targets: NDArray[np.int8]
 
 
 def propose_births(problem: Problem, state: State) -> list[Birth]:
@@ -78,11 +102,11 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
         for j in range(problem.n_variables):
             split = problem.learner.split(problem, state, k, j, rows)
             if split is not None and split.gain > worth:
-                births.append(Birth(split.gain, k, j, rows, split.share))
+                births.append(Birth(split.gain, k, j, rows, split.share, split.reference_stays))
     return sorted(births, key=lambda birth: -birth.gain)
 
 
-def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int]]:
+def propose_merges(problem: Problem, state: State) -> list[Merge]:
     """Pairs of regimes by how much the variational bound changes if they become one, best first.
 
     With the assignment otherwise unchanged the bound is exact: statistics add up, and so do responsibilities. Two
@@ -96,7 +120,7 @@ def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int
     entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
     pairs = [(a, b) for a, b in combinations(range(state.n_regimes), 2) if b >= problem.n_labelled]
     merges = []
-    for (a, b), scores in zip(
+    for (a, b), (scores, targets) in zip(
         pairs, learner.merge_changes(problem, statistics, state.model, pairs), strict=True
     ):
         both = resp[:, a] + resp[:, b]
@@ -105,19 +129,51 @@ def propose_merges(problem: Problem, state: State) -> list[tuple[float, int, int
             _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
         )
         change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
-        merges.append((change, a, b))
-    return sorted(merges, reverse=True)
+        merges.append(Merge(change, a, b, targets))
+    return sorted(merges, key=lambda one: one[:3], reverse=True)
 
 
 def _weight_term(count: float, n: float) -> float:
     return float(count * np.log(max(count, TINY) / n))
 
 
-def merge(responsibilities: NDArray[np.float64], first: int, second: int) -> NDArray[np.float64]:
-    """Add regime ``second`` to ``first`` and drop it."""
-    joined = responsibilities.copy()
-    joined[:, first] += joined[:, second]
-    return np.delete(joined, second, axis=1)
+def _refined(
+    problem: Problem,
+    model: FittedModel,
+    responsibilities: NDArray[np.float64],
+    targets: NDArray[np.int8],
+    iterations: int = EM_STEPS,
+    needed: float = -np.inf,
+) -> State:
+    """EM after a move, from the mechanisms of ``model``; the move's targets are kept if the learner does not choose."""
+    known = problem.fixed(len(targets))
+    held = np.where(known == FREE, targets, known == TARGET).astype(np.int8)
+    return refine(
+        problem,
+        responsibilities,
+        model.topology.adjacency,
+        targets=held if problem.learner.holds_targets else None,
+        model=model,
+        iterations=iterations,
+        needed=needed,
+    )
+
+
+def merge(
+    problem: Problem,
+    state: State,
+    merges: Sequence[Merge],
+    iterations: int = EM_STEPS,
+    needed: float = -np.inf,
+) -> State:
+    """The state with the second of every two regimes added to the first; no regime may be in two of the merges."""
+    responsibilities, targets = state.responsibilities.copy(), state.targets.copy()
+    for one in merges:
+        responsibilities[:, one.first] += responsibilities[:, one.second]
+        targets[one.first] = one.targets
+    others = np.delete(np.arange(state.n_regimes), [one.second for one in merges])
+    model = state.model.keep(others)
+    return _refined(problem, model, responsibilities[:, others], targets[others], iterations, needed)
 
 
 def merge_while_better(problem: Problem, state: State) -> State:
@@ -128,20 +184,10 @@ def merge_while_better(problem: Problem, state: State) -> State:
             return state
         excess = state.n_regimes - problem.max_regimes
         if excess > 0:
-            state = _merge_several(problem, state, merges, excess)
+            state = merge(problem, state, _disjoint(merges, excess), SEVERAL_MERGES_STEPS)
             continue
-        for change, a, b in merges[:MERGE_TRIES]:
-            trial = None
-            if change > 0:
-                joined = merge(state.responsibilities, a, b)
-                others = np.delete(np.arange(state.n_regimes), b)
-                trial = refine(
-                    problem,
-                    joined,
-                    state.adjacency,
-                    model=state.model.keep(others),
-                    needed=state.evidence,
-                )
+        for one in merges[:MERGE_TRIES]:
+            trial = merge(problem, state, [one], needed=state.evidence) if one.change > 0 else None
             if trial is not None and trial.evidence > state.evidence:
                 state = trial
                 break
@@ -165,7 +211,7 @@ def drop_while_better(problem: Problem, state: State) -> State:
         others = np.delete(np.arange(state.n_regimes), left[0])
         model = state.model.keep(others)
         responsibilities, _ = assign_rows(problem, model)
-        trial = refine(problem, responsibilities, state.adjacency, model=model, needed=state.evidence)
+        trial = _refined(problem, model, responsibilities, state.targets[others], needed=state.evidence)
         if trial.evidence > state.evidence:
             state, tried = trial, set()
         else:
@@ -173,19 +219,15 @@ def drop_while_better(problem: Problem, state: State) -> State:
     return state
 
 
-def _merge_several(problem: Problem, state: State, merges: list[tuple[float, int, int]], count: int) -> State:
-    """Merge the ``count`` best disjoint pairs at once."""
-    responsibilities = state.responsibilities.copy()
-    gone: list[int] = []
+def _disjoint(merges: list[Merge], count: int) -> list[Merge]:
+    """The ``count`` best merges of different regimes."""
+    chosen: list[Merge] = []
     used: set[int] = set()
-    for _, a, b in merges:
-        if len(gone) < count and not used & {a, b}:
-            responsibilities[:, a] += responsibilities[:, b]
-            gone.append(b)
-            used |= {a, b}
-    return refine(
-        problem, np.delete(responsibilities, gone, axis=1), state.adjacency, iterations=SEVERAL_MERGES_STEPS
-    )
+    for one in merges:
+        if len(chosen) < count and not used & {one.first, one.second}:
+            chosen.append(one)
+            used |= {one.first, one.second}
+    return chosen
 
 
 def fits(state: State, max_regimes: int) -> bool:
@@ -196,23 +238,20 @@ def fits(state: State, max_regimes: int) -> bool:
 def fit_into(problem: Problem, state: State, max_regimes: int) -> State:
     """Merge until the regimes, with the reference even if it has no rows, are at most ``max_regimes``."""
     while not fits(state, max_regimes) and state.n_regimes > 1:
-        _, a, b = propose_merges(problem, state)[0]
-        others = np.delete(np.arange(state.n_regimes), b)
-        joined = merge(state.responsibilities, a, b)
-        state = refine(problem, joined, state.adjacency, model=state.model.keep(others))
+        state = merge(problem, state, propose_merges(problem, state)[:1])
     return state
 
 
 def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
     """Apply births (of different regimes) together, merge if there are too many, and keep what is better."""
-    responsibilities = state.responsibilities
+    responsibilities, targets = state.responsibilities, state.targets
     for birth in births:
-        responsibilities = birth.apply(responsibilities)
-    needed = state.evidence + BIRTH_GAIN if responsibilities.shape[1] <= problem.max_regimes else -np.inf
-    trial = refine(problem, responsibilities, state.adjacency, model=state.model, needed=needed)
+        responsibilities, targets = birth.apply(responsibilities), birth.hit(targets)
+    needed = state.evidence if responsibilities.shape[1] <= problem.max_regimes else -np.inf
+    trial = _refined(problem, state.model, responsibilities, targets, needed=needed)
     if trial.n_regimes > problem.max_regimes:
         trial = merge_while_better(problem, trial)
-    return trial if trial.evidence > state.evidence + BIRTH_GAIN else None
+    return trial if problem.learner.pays(problem, state, trial, births) else None
 
 
 def overlapping(state: State) -> bool:
@@ -253,6 +292,16 @@ def try_tails(problem: Problem, state: State) -> State:
     return state
 
 
+def settle(problem: Problem, state: State) -> State:
+    """Other targets and merges, in turns, as long as they raise the evidence."""
+    while True:
+        better = problem.learner.retarget(problem, state)
+        merged = merge_while_better(problem, better)
+        if better is state:
+            return merged
+        state = merged
+
+
 def improve(
     problem: Problem,
     state: State,
@@ -262,9 +311,9 @@ def improve(
     same_graph: bool = False,
 ) -> State:
     """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
-    if problem.all_labelled:
+    state = settle(problem, state)
+    if problem.all_labelled or problem.max_regimes == 1:
         return state
-    state = merge_while_better(problem, state)
     rounds_at_limit = 0
     for _ in range(rounds):
         births = propose_births(problem, state)
@@ -283,7 +332,7 @@ def improve(
             if grown is not None:
                 break
         if grown is not None:
-            state = merge_while_better(problem, grown)
+            state = settle(problem, grown)
             continue
         if same_graph:
             break
@@ -291,7 +340,7 @@ def improve(
         if again.evidence < state.evidence + GRAPH_GAIN:
             state = state if state.evidence >= again.evidence else again
             break
-        state = merge_while_better(problem, again)
+        state = settle(problem, again)
     if not tails or not overlapping(state):
         return state
     grown = try_tails(problem, state)

@@ -24,7 +24,7 @@ from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily, evidence
 from latentdo.solvers.search.edge_climb import climb_edges
-from latentdo.solvers.search.learner import Array, Graph
+from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
@@ -101,7 +101,7 @@ class WeightedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class RowLearner:
+class RowLearner(FreeTargets):
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
     family: type[RowFamily]
@@ -282,7 +282,7 @@ class RowLearner:
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
-    ) -> list[float]:
+    ) -> list[tuple[float, Graph]]:
         """See :class:`.learner.Learner`: reference mechanisms stay, those of the merged regime are fitted."""
         resp, targets = statistics.responsibilities, model.topology.targets
         prior = problem.penalties.target_prior
@@ -301,12 +301,12 @@ class RowLearner:
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
             rows = np.flatnonzero(both > FAMILY_FAINT)
-            change = 0.0
+            change, merged = 0.0, np.zeros(problem.n_variables, dtype=np.int8)
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
-                change += (
-                    max(gain(j, rows, both[rows]), 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
-                )
-            changes.append(change)
+                together = gain(j, rows, both[rows])
+                merged[j] = together > 0.0
+                change += max(together, 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
+            changes.append((change, merged))
         return changes
 
     def target_probabilities(
@@ -361,7 +361,7 @@ class RowLearner:
         target_prior: float,
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        start = None if statistics.model is None else statistics.model.reference[j]
+        start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         fit = self._refitted if statistics.settled and start is not None else self._fitted
         tried: dict[bytes, Local] = {}
         for shares in self._first_shares(problem, statistics, j, parents, known):
@@ -380,6 +380,10 @@ class RowLearner:
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
+
+    def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
+        """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""
+        return model.reference[j]
 
     def _fit_shares(
         self,

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """What a split would gain, in nats, and the part of every row that leaves, ``[n]``."""
+    """What a split would gain, in nats, the part of every row that leaves, ``[n]``, and what the others follow.
+
+    If that is the reference mechanism, only those who leave have the variable for a target.
+    """
 
     gain: float
     share: NDArray[np.float64]
+    reference_stays: bool = True
 
 
 def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> Split | None:
@@ -43,7 +47,7 @@ def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray
         return None
     scale = state.responsibilities[rows, k].sum() / state.responsibilities[probe, k].sum()
     share = found.share if probe.size == rows.size else _extend(problem, found, rows)
-    return Split(found.gain * float(scale), share)
+    return Split(found.gain * float(scale), share, found.reference_stays)
 
 
 _Base = Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -59,6 +63,7 @@ class _Split:
     share: NDArray[np.float64]
     base: _Base
     columns: NDArray[np.int64]
+    reference_stays: bool
 
 
 def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> _Split | None:
@@ -83,7 +88,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
                     view, 0, columns.size - 1, density, weights, guess, SPLIT_GLANCE, MINORITY_TOLERANCE
                 )
                 if value > top:
-                    top, best = value, _Split(0.0, rows, guess, base, columns)
+                    top, best = value, _Split(0.0, rows, guess, base, columns, base is bases[0])
     if best is None:
         return None
     view = np.ascontiguousarray(problem.design[rows][:, best.columns])

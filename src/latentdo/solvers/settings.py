@@ -253,6 +253,9 @@ BIRTH_TRIES: Final = 8
 BIRTH_TRIES_AT_LIMIT: Final = 3
 """The same where every birth costs a merge."""
 
+HELD_STEPS: Final = 3
+"""Steps of EM in which a regime has to do without a target: where that was right, the first one or two showed it."""
+
 GRAPH_GAIN: Final = 0.5
 """Nats by which a new graph must raise the evidence for another round of births."""
 

@@ -25,6 +25,7 @@ from latentdo.solvers.settings import (
     FREE_TAIL_STEPS,
     FREE_TAIL_TOLERANCE,
     GRAPH_GAIN,
+    HELD_STEPS,
     MAX_ROUNDS_AT_LIMIT,
     MAX_TAILS,
     MEMBERSHIP,
@@ -217,6 +218,39 @@ def drop_while_better(problem: Problem, state: State) -> State:
         else:
             tried.add(left[0])
     return state
+
+
+def drop_targets_while_better(problem: Problem, state: State) -> State:
+    """Do without single targets as long as the evidence rises: rows and mechanisms first get used to it.
+
+    Rows that are assigned with a target ask for it. So the largest regime may end with a target that the true reference
+    has not, and the few others share what should be its mechanism.
+    """
+    known = problem.fixed(state.n_regimes)
+    tried: set[tuple[int, int]] = set()
+    while True:
+        order = np.argsort(-problem.counts(state.responsibilities), kind="stable")
+        left = [(int(k), int(j)) for k in order for j in np.flatnonzero(state.targets[k])]
+        left = [one for one in left if known[one] == FREE and one not in tried]
+        if not left:
+            return state
+        targets = state.targets.copy()
+        targets[left[0]] = 0
+        trial = refine(
+            problem,
+            state.responsibilities,
+            state.adjacency,
+            targets=targets,
+            model=state.model,
+            iterations=HELD_STEPS,
+            needed=state.evidence,
+        )
+        if trial.evidence > state.evidence:
+            trial = refine(problem, trial.responsibilities, state.adjacency, model=trial.model)
+        if trial.evidence > state.evidence:
+            state, tried, known = trial, set(), problem.fixed(trial.n_regimes)
+        else:
+            tried.add(left[0])
 
 
 def _disjoint(merges: list[Merge], count: int) -> list[Merge]:

@@ -71,14 +71,13 @@ class RowStrategy:
             if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
                 single = start
             # The graph of unborn regimes is another one: it is searched when all are there.
-            state = regime_moves.improve(problem, start, same_graph=True)
-            state = regime_moves.drop_while_better(problem, state)
+            state = _simplest(problem, regime_moves.improve(problem, start, same_graph=True))
             run.journal.note(name, state)
             if best is None or state.evidence > best.state.evidence:
                 best = Standing(state)
                 run.journal.keep(best)
         assert best is not None
-        state = regime_moves.drop_while_better(problem, regime_moves.improve(problem, best.state))
+        state = _simplest(problem, regime_moves.improve(problem, best.state))
         again = relearn(
             problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
         )
@@ -168,3 +167,9 @@ class RowStrategy:
             {"model": "one regime", "evidence": single.evidence, "chosen": bool(doubtful)},
         )
         return replace(standing, state=single if doubtful else found, comparison=comparison)
+
+
+def _simplest(problem: Problem, state: State) -> State:
+    """Without regimes and targets that evidence does not ask for."""
+    state = regime_moves.drop_while_better(problem, state)
+    return regime_moves.drop_targets_while_better(problem, state)

@@ -79,6 +79,10 @@ class NetworkLearner(RowLearner):
             return None
         return NetworkMechanism(with_inputs(before.parameters, known, parents.tolist()), before.noise)
 
+    def joining(self, *, alike: bool) -> type[Networks]:
+        """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""
+        return self.family if alike else Networks
+
     def tables(
         self,
         problem: Problem,

@@ -258,27 +258,35 @@ class RowLearner(FreeTargets):
         resp, targets = statistics.responsibilities, model.topology.targets
         prior = problem.penalties.target_prior
 
-        def gain(j: int, rows: NDArray[np.int64], weights: Array) -> float:
+        def gain(j: int, rows: NDArray[np.int64], weights: Array, family: type[RowFamily]) -> float:
             x, y, density = inputs[j]
-            found = self._intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows])
+            found = _intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows], family)
             return found[1] + prior
 
         inputs = {}
         for j in np.flatnonzero(targets.any(axis=0)).tolist():
             x, y = model.inputs(problem.z, j), np.ascontiguousarray(problem.z[:, j])
             inputs[j] = (x, y, model.reference[j].log_density(x, y))
-        alone = {(int(k), int(j)): gain(int(j), *statistics.members[k]) for k, j in np.argwhere(targets)}
+        alone: dict[tuple[int, int], float] = {}
+        for k, j in np.argwhere(targets).tolist():
+            mine, weights = statistics.members[k]
+            alone[k, j] = gain(j, mine, weights, self.family)
         changes = []
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
             rows = np.flatnonzero(both > FAMILY_FAINT)
+            family = self.joining(alike=np.array_equal(targets[a], targets[b]))
             change, merged = 0.0, np.zeros(problem.n_variables, dtype=np.int8)
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
-                together = gain(j, rows, both[rows])
+                together = gain(j, rows, both[rows], family)
                 merged[j] = together > 0.0
                 change += max(together, 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
             changes.append((change, merged))
         return changes
+
+    def joining(self, *, alike: bool) -> type[RowFamily]:  # noqa: ARG002
+        """What two regimes may have in common where they are targeted, ``alike`` or in different variables."""
+        return self.family
 
     def target_probabilities(
         self, problem: Problem, statistics: WeightedRows, adjacency: Graph, targets: Graph
@@ -378,7 +386,9 @@ class RowLearner(FreeTargets):
             if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0
                 continue
-            own[k], gains[k] = self._intervened(problem, x[mine], y[mine], weight, reference, density[mine])
+            own[k], gains[k] = _intervened(
+                problem, x[mine], y[mine], weight, reference, density[mine], self.family
+            )
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
         own = {k: mechanism for k, mechanism in own.items() if not shares[k]}
@@ -423,10 +433,17 @@ class RowLearner(FreeTargets):
         found: Mechanism = self.family.fit(x, y, weights, start)
         return found
 
-    def _intervened(
-        self, problem: Problem, x: Array, y: Array, weights: Array, reference: Mechanism, density: Array
-    ) -> tuple[Mechanism, float]:
-        """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
-        own = self.family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
-        gain = float(weights @ (own.log_density(x, y) - density))
-        return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))
+
+def _intervened(
+    problem: Problem,
+    x: Array,
+    y: Array,
+    weights: Array,
+    reference: Mechanism,
+    density: Array,
+    family: type[RowFamily],
+) -> tuple[Mechanism, float]:
+    """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
+    own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
+    gain = float(weights @ (own.log_density(x, y) - density))
+    return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))

@@ -9,8 +9,6 @@ pay for it again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -363,31 +361,20 @@ class Shaped(RowFamily):
         curve of its own: that would absorb whatever does not fit.
         """
         assert isinstance(reference, AdditiveNoise)
+        trials: list[tuple[type[AdditiveNoise], Array, Array, int]] = [(LinearMechanism, np.zeros(1), y, 2)]
+        if imperfect and x.shape[1]:
+            trials.append((type(reference), reference.parameters, y - reference.mean(x), 2))
+            own = least_squares(_rows(x, y), weights)
+            trials.append((LinearMechanism, own, y - own[0] - x @ own[1:], 2 + x.shape[1]))
         noise = reference.noise
         shape = np.stack([noise.weights, noise.means, noise.variances])
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
         best, found = -np.inf, reference
-        for trial in cls.functions(x, y, weights, reference, imperfect=imperfect):
-            value, own_shape = best_move(y - trial.mean(x), weights, shape)
-            n_free = trial.n_parameters
+        for kind, parameters, residual, n_free in trials:
+            value, own_shape = best_move(residual, weights, shape)
             if value - n_free * half_log > best:
                 best = value - n_free * half_log
-                found = replace(trial, noise=Noise(*own_shape), n_free=n_free)
-        return found
-
-    @classmethod
-    def functions(
-        cls, x: Array, y: Array, weights: Array, reference: AdditiveNoise, *, imperfect: bool
-    ) -> list[AdditiveNoise]:
-        """Functions of the parents that an intervention may leave, with the number of what it may choose freely.
-
-        What its noise is does not matter yet: that is moved (which sets the constant) and stretched.
-        """
-        found: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
-        if imperfect and x.shape[1]:
-            found.append(replace(reference, n_free=2))
-            own = least_squares(_rows(x, y), weights)
-            found.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
+                found = kind(parameters, Noise(*own_shape), n_free)
         return found
 
 

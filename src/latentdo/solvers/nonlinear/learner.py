@@ -37,6 +37,7 @@ from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     BIRTH_PER_ROW,
     BIRTH_WORTH,
+    EM_STEPS,
     EMPTY,
     ENOUGH,
     FAMILY_FAINT,
@@ -152,13 +153,8 @@ class NetworkLearner(RowLearner):
             if not one[:, place % problem.n_variables].all():
                 trials.append(one)
         for targets in trials if changed.any() else []:
-            trial = refine(
-                problem,
-                state.responsibilities,
-                state.adjacency,
-                targets=targets,
-                model=state.model,
-                iterations=TRIAL_STEPS,
+            trial = fit_from(
+                problem, state.responsibilities, state.adjacency, targets, state.mechanisms, TRIAL_STEPS
             )
             if trial.evidence > state.evidence + TARGET_GAIN:
                 return trial
@@ -255,10 +251,15 @@ def with_networks(problem: Problem, n_gaussians: int = SEARCH_NOISE, **options: 
     return replace(problem, learner=NetworkLearner(family, **options))
 
 
-def beginning(
-    adjacency: NDArray[np.int8], targets: NDArray[np.int8], mechanisms: Mapping[int, AdditiveNoise]
-) -> FittedModel:
-    """Reference mechanisms as a model that fits can begin at; there is nothing else in it."""
-    weights = np.full(len(targets), 1.0 / len(targets))
-    reference = tuple(mechanisms[j] for j in range(len(adjacency)))
-    return FittedModel(Topology(adjacency, targets, weights), reference, {})
+def fit_from(
+    problem: Problem,
+    responsibilities: Array,
+    adjacency: Graph,
+    targets: Graph,
+    mechanisms: Mapping[int, AdditiveNoise],
+    iterations: int = EM_STEPS,
+) -> State:
+    """EM with graph and targets held, beginning at given reference mechanisms."""
+    reference = tuple(mechanisms[j] for j in range(problem.n_variables))
+    start = FittedModel(Topology(adjacency, targets, np.empty(0)), reference, {})
+    return refine(problem, responsibilities, adjacency, targets=targets, model=start, iterations=iterations)

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.assignment import LIKELY
-from latentdo.solvers.nonlinear.learner import beginning
+from latentdo.solvers.nonlinear.learner import fit_from
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
 from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
-from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
@@ -103,12 +102,5 @@ def reverse(
         rest[:, v] = 0
         rest[list(parent_sets[v].parents), v] = 1
         mechanisms[v] = parent_sets[v].mechanism
-    trial = refine(
-        problem,
-        state.responsibilities,
-        rest,
-        targets=targets,
-        model=beginning(rest, targets, mechanisms),
-        iterations=TRIAL_STEPS,
-    )
+    trial = fit_from(problem, state.responsibilities, rest, targets, mechanisms, TRIAL_STEPS)
     return Reversal(trial, parent_sets[i], parent_sets[j])

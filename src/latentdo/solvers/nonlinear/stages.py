@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from latentdo.model.mechanisms import NetworkMechanism
 from latentdo.model.mechanisms.network import with_inputs
-from latentdo.solvers.nonlinear.learner import beginning, flexible_noise, with_networks
+from latentdo.solvers.nonlinear.learner import fit_from, flexible_noise, with_networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.mending import improve, simplify
@@ -22,7 +22,7 @@ from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, pre
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing
-from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.regime_moves import settle
 from latentdo.solvers.search.state import State
@@ -137,21 +137,10 @@ def find_order(
         lost = ~targets.any(axis=1) & known.state.targets.any(axis=1)
         targets[lost] = known.state.targets[lost]
         start |= better_before(run.problem, known.state, inputs, start, targets)
-    adjacency = _matrix(inputs)
-    state = refine(
-        run.networks(),
-        first,
-        adjacency,
-        targets=targets,
-        model=beginning(adjacency, targets, start),
-        iterations=FIRST_STEPS,
-    )
-    if known is None:
-        standing = NetworkStanding(
-            state, rough=rough, labels=np.zeros(problem.n_rows, dtype=np.int64), looks=1
-        )
-    else:
-        standing = NetworkStanding(state, rough=rough, labels=problem.labels, looks=known.looks + 1)
+    state = fit_from(run.networks(), first, _matrix(inputs), targets, start, FIRST_STEPS)
+    labels = np.zeros(problem.n_rows, dtype=np.int64) if known is None else problem.labels
+    looks = 1 if known is None else known.looks + 1
+    standing = NetworkStanding(state, rough=rough, labels=labels, looks=looks)
     if run.journal.latest is None:  # something to return if interrupted
         run.journal.keep(standing)
     before = run.journal.latest
@@ -246,13 +235,7 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
         ]
     adjacency = _matrix([list(parent_set.parents) for parent_set in found])
     mechanisms = {j: parent_set.mechanism for j, parent_set in enumerate(found)}
-    settled = refine(
-        run.networks(count),
-        state.responsibilities,
-        adjacency,
-        targets=state.targets,
-        model=beginning(adjacency, state.targets, mechanisms),
-    )
+    settled = fit_from(run.networks(count), state.responsibilities, adjacency, state.targets, mechanisms)
     return replace(standing, state=settled, parents=tuple(found))
 
 
@@ -261,12 +244,8 @@ def find_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     if not run.flexible:
         return replace(standing, state=improve(run.networks(), standing.state))
     state = standing.state
-    mixed = refine(
-        run.networks(MIXED_NOISE),
-        state.responsibilities,
-        state.adjacency,
-        targets=state.targets,
-        model=state.model,
+    mixed = fit_from(
+        run.networks(MIXED_NOISE), state.responsibilities, state.adjacency, state.targets, state.mechanisms
     )
     standing = run.note("noise", replace(standing, state=mixed, n_gaussians=MIXED_NOISE))
     standing = run.note("births", replace(standing, state=improve(run.networks(MIXED_NOISE), mixed)))
@@ -332,7 +311,7 @@ def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> Ne
     everyone = np.ones((problem.n_rows, 1))
     none = np.zeros((1, problem.n_variables), dtype=np.int8)
     networks = run.networks(standing.n_gaussians)
-    single = refine(networks, everyone, state.adjacency, targets=none, model=state.model)
+    single = fit_from(networks, everyone, state.adjacency, none, state.mechanisms)
     # Both sides may use flexible noise, or the comparison would be about noise.
     flexible, found = (
         one.evidence + sum(gain for _, gain in flexible_noise(networks, one)) for one in (single, state)

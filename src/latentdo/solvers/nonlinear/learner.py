@@ -19,7 +19,6 @@ from latentdo.graphs import reachability
 from latentdo.model.assignment import LIKELY
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import AdditiveNoise, Mechanism, NetworkMechanism, Noise
-from latentdo.model.mechanisms.network import with_inputs
 from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.solvers.nonlinear.family import MixedNetworks, Networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
@@ -72,17 +71,19 @@ class NetworkLearner(RowLearner):
     holds_targets: ClassVar[bool] = True
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:
-        """See :class:`RowLearner`: the same network, inputs that it did not have ignored so far."""
-        before, known = model.reference[j], model.parents[j].tolist()
-        if known == parents.tolist():
-            return before
-        if not isinstance(before, NetworkMechanism) or not set(known) & set(parents.tolist()):
-            return None
-        return NetworkMechanism(with_inputs(before.parameters, known, parents.tolist()), before.noise)
+        """See :class:`RowLearner`: other parents are a fresh start."""
+        return model.reference[j] if np.array_equal(model.parents[j], parents) else None
 
-    def joining(self, *, alike: bool) -> type[Networks]:
-        """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""
-        return self.family if alike else Networks
+    def first_shares(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        j: int,
+        parents: NDArray[np.int64],
+        known: NDArray[np.int8],
+    ) -> list[NDArray[np.bool_]]:
+        """See :class:`RowLearner`: as the model at hand has it; lines would give most regimes one of their own."""
+        return super().first_shares(problem, statistics, j, parents, known)[-1:]
 
     def tables(
         self,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
-from latentdo.model.assignment import LIKELY
-from latentdo.solvers.nonlinear.learner import fit_from
+from latentdo.model.mechanisms import NetworkMechanism
+from latentdo.solvers.nonlinear.learner import NetworkLearner, fit_from
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
-from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
 from latentdo.solvers.search.exact import best_dag
-from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
@@ -46,15 +45,7 @@ def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple
     return [(i, j) for _, i, j in sorted(losses)[:MAX_EDGES]]
 
 
-def reverse(
-    problem: Problem,
-    state: State,
-    rough: RoughGraph,
-    i: int,
-    j: int,
-    n_components: int,
-    rng: np.random.Generator,
-) -> Reversal | None:
+def reverse(problem: Problem, state: State, i: int, j: int, rng: np.random.Generator) -> Reversal | None:
     """The state with ``i -> j`` turned round, targets and parents of both chosen anew; None if that makes a cycle."""
     constraints: Constraints = problem.constraints
     if not constraints.allowed[j, i] or constraints.required[i, j]:
@@ -67,38 +58,19 @@ def reverse(
     wanted = np.flatnonzero(rest[:, i] | rest[:, j]).tolist()
     allowed = [a for a in wanted if a not in (i, j) and not below[a] and constraints.allowed[a, i]]
     inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
-    # Regimes as they are now, as if they were labels: rows of one regime are targets together or not at all.
-    k = state.n_regimes
-    known = Changes.between(problem.z, state.responsibilities).known(problem)
-    labelled = replace(problem, labels=state.responsibilities.argmax(axis=1), known=known)
-    targets = state.targets.copy()
-    mechanisms = {v: state.mechanism(v) for v in range(problem.n_variables)}
-    parent_sets = {}
+    # What moves between regimes, as they are now, is known of them.
+    learner = problem.learner
+    assert isinstance(learner, NetworkLearner)
+    known = replace(problem, known=Changes.between(problem.z, state.responsibilities).known(problem))
+    statistics = learner.statistics(known, state.responsibilities, state.model)
+    targets, mechanisms, parent_sets = state.targets.copy(), state.mechanisms, {}
     for v in (i, j):
-        start = rough.minorities.get((v, tuple(inputs[v])))
-        if start is None:
-            return None
-        second, mechanism = find_minority(
-            labelled, v, inputs[v], rough.rows, np.asarray(start, dtype=np.float64), n_components, rng
-        )
-        hit = np.array(
-            [
-                second[labelled.labels == g].mean() > LIKELY if g in labelled.labels else False
-                for g in range(k)
-            ]
-        )
-        if hit @ state.responsibilities.sum(axis=0) > LIKELY * problem.n_rows and not inputs[v]:
-            hit = ~hit
-        targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v] == TARGET)
-        parent_sets[v] = eliminate(
-            problem,
-            v,
-            inputs[v],
-            mechanism,
-            state.responsibilities @ (1.0 - targets[:, v]),
-            n_components=n_components,
-            rng=rng,
-        )
+        local = learner.local(known, statistics, v, np.array(inputs[v], dtype=np.int64))
+        weights = state.responsibilities @ local.shares
+        targets[:, v] = ~local.shares
+        start = cast("NetworkMechanism", local.reference)
+        count = learner.family.n_gaussians
+        parent_sets[v] = eliminate(problem, v, inputs[v], start, weights, n_components=count, rng=rng)
         rest[:, v] = 0
         rest[list(parent_sets[v].parents), v] = 1
         mechanisms[v] = parent_sets[v].mechanism

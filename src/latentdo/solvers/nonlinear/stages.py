@@ -264,7 +264,7 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     for i, j in edges:
         state = standing.state
         if state.adjacency[i, j]:
-            turned = reverse(networks, state, standing.rough, i, j, standing.n_gaussians, run.rng)
+            turned = reverse(networks, state, i, j, run.rng)
             if turned is not None and is_better(run, turned.state, state, margin):
                 parents = list(standing.parents)
                 parents[i], parents[j] = turned.cause, turned.effect

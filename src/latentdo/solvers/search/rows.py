@@ -342,7 +342,7 @@ class RowLearner(FreeTargets):
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         tried: dict[bytes, Local] = {}
-        for shares in self._first_shares(problem, statistics, j, parents, known):
+        for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
                 if shares.tobytes() in tried:
                     break
@@ -398,7 +398,7 @@ class RowLearner(FreeTargets):
         score += sum(float(resp[:, k] @ density) + gains[k] for k in own)
         return Local(score, shares, reference, own), ~leaves
 
-    def _first_shares(
+    def first_shares(
         self,
         problem: Problem,
         statistics: WeightedRows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
-from latentdo.model.mechanisms import NetworkMechanism
+from latentdo.model.mechanisms import AdditiveNoise
 from latentdo.solvers.nonlinear.learner import NetworkLearner, fit_from
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
@@ -19,15 +19,6 @@ from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
-
-
-@dataclass(frozen=True, eq=False)
-class Reversal:
-    """A state with one edge turned, and the parent_sets of what was its cause and its effect."""
-
-    state: State
-    cause: ParentSet
-    effect: ParentSet
 
 
 def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple[int, int]]:
@@ -45,8 +36,13 @@ def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple
     return [(i, j) for _, i, j in sorted(losses)[:MAX_EDGES]]
 
 
-def reverse(problem: Problem, state: State, i: int, j: int, rng: np.random.Generator) -> Reversal | None:
-    """The state with ``i -> j`` turned round, targets and parents of both chosen anew; None if that makes a cycle."""
+def reverse(
+    problem: Problem, state: State, i: int, j: int, rng: np.random.Generator
+) -> tuple[State, dict[int, ParentSet]] | None:
+    """The state with ``i -> j`` turned round, and the parents of both; None if that makes a cycle.
+
+    Targets and parents of both are chosen anew.
+    """
     constraints: Constraints = problem.constraints
     if not constraints.allowed[j, i] or constraints.required[i, j]:
         return None
@@ -63,16 +59,17 @@ def reverse(problem: Problem, state: State, i: int, j: int, rng: np.random.Gener
     assert isinstance(learner, NetworkLearner)
     known = replace(problem, known=Changes.between(problem.z, state.responsibilities).known(problem))
     statistics = learner.statistics(known, state.responsibilities, state.model)
-    targets, mechanisms, parent_sets = state.targets.copy(), state.mechanisms, {}
+    targets, mechanisms = state.targets.copy(), state.mechanisms
+    parent_sets: dict[int, ParentSet] = {}
     for v in (i, j):
         local = learner.local(known, statistics, v, np.array(inputs[v], dtype=np.int64))
         weights = state.responsibilities @ local.shares
         targets[:, v] = ~local.shares
-        start = cast("NetworkMechanism", local.reference)
+        start = cast("AdditiveNoise", local.reference)
         count = learner.family.n_gaussians
         parent_sets[v] = eliminate(problem, v, inputs[v], start, weights, n_components=count, rng=rng)
         rest[:, v] = 0
         rest[list(parent_sets[v].parents), v] = 1
         mechanisms[v] = parent_sets[v].mechanism
     trial = fit_from(problem, state.responsibilities, rest, targets, mechanisms, TRIAL_STEPS)
-    return Reversal(trial, parent_sets[i], parent_sets[j])
+    return trial, parent_sets

@@ -265,10 +265,9 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
         state = standing.state
         if state.adjacency[i, j]:
             turned = reverse(networks, state, i, j, run.rng)
-            if turned is not None and is_better(run, turned.state, state, margin):
-                parents = list(standing.parents)
-                parents[i], parents[j] = turned.cause, turned.effect
-                standing = replace(standing, state=turned.state, parents=tuple(parents))
+            if turned is not None and is_better(run, turned[0], state, margin):
+                parents = [turned[1].get(v, one) for v, one in enumerate(standing.parents)]
+                standing = replace(standing, state=turned[0], parents=tuple(parents))
     if standing.state is not before:
         standing = replace(standing, state=improve(networks, standing.state))
     run.journal.keep(standing)

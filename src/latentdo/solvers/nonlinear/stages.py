@@ -21,7 +21,7 @@ from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.separated_peaks import divide
-from latentdo.solvers.search.driver import Run, Standing
+from latentdo.solvers.search.driver import Run, Standing, doubt
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.regime_moves import settle
@@ -35,7 +35,6 @@ from latentdo.solvers.settings import (
     MIXED_MISFIT,
     MIXED_NOISE,
     REMAINING,
-    SCEPTICISM,
     SEARCH_NOISE,
     SETTLED,
 )
@@ -315,12 +314,8 @@ def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> Ne
     flexible, found = (
         one.evidence + sum(gain for _, gain in flexible_noise(networks, one)) for one in (single, state)
     )
-    hidden = bool(found > flexible + SCEPTICISM * np.log(problem.n_rows))
-    comparison = (
-        {"model": "hidden interventions", "evidence": float(found), "chosen": hidden},
-        {"model": "one regime, flexible noise", "evidence": float(flexible), "chosen": not hidden},
-    )
-    if not hidden:
+    doubtful, comparison = doubt(problem, float(found), {"one regime, flexible noise": float(flexible)})
+    if doubtful:
         # The graph was found with minorities set aside; without them it is another question.
         standing = search(replace(run, problem=replace(problem, max_regimes=1)))
     return replace(standing, comparison=comparison)

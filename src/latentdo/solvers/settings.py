@@ -85,6 +85,9 @@ ROWS_PER_PARAMETER: Final = 2.0
 OWN_ROWS_PER_PARAMETER: Final = 3.0
 """The same for an intervened mechanism that uses its parents, where networks are searched."""
 
+OWN_ROWS_PER_GAUSSIAN: Final = 50.0
+"""Rows for each Gaussian of an intervened mechanism's noise below which it has one."""
+
 # ---------------------------------------------------------------------------------------------------------------
 # Structural EM
 # ---------------------------------------------------------------------------------------------------------------

@@ -239,31 +239,20 @@ class Shaped(RowFamily):
         curve of its own: that would absorb whatever does not fit.
         """
         assert isinstance(reference, AdditiveNoise)
+        trials: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
+        if imperfect and x.shape[1]:
+            trials.append(replace(reference, n_free=2))
+            own = least_squares(_rows(x, y), np.ascontiguousarray(weights))
+            trials.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
         weights = np.ascontiguousarray(weights)
         best, found = -np.inf, reference
-        for trial in cls.functions(x, y, weights, reference, imperfect=imperfect):
+        for trial in trials:
             residual, log_scale = trial.residual(x, y)
             value, own_shape = best_move(np.ascontiguousarray(residual), weights, as_shape(reference.noise))
             value -= float(weights @ log_scale) + trial.n_parameters * half_log
             if value > best:
-                best = value
-                found = replace(trial, noise=Noise(*own_shape), n_free=trial.n_parameters)
-        return found
-
-    @classmethod
-    def functions(
-        cls, x: Array, y: Array, weights: Array, reference: AdditiveNoise, *, imperfect: bool
-    ) -> list[AdditiveNoise]:
-        """Functions of the parents that an intervention may leave, with the number of what it may choose freely.
-
-        What its noise is does not matter yet: that is moved (which sets the constant) and stretched.
-        """
-        found: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
-        if imperfect and x.shape[1]:
-            found.append(replace(reference, n_free=2))
-            own = least_squares(_rows(x, y), weights)
-            found.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
+                best, found = value, replace(trial, noise=Noise(*own_shape))
         return found
 
 

@@ -19,7 +19,6 @@ from latentdo.graphs import reachability
 from latentdo.model.assignment import LIKELY
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms import AdditiveNoise, Mechanism, NetworkMechanism, Noise
-from latentdo.model.mechanisms.network import with_inputs
 from latentdo.model.penalties import FEWEST_ROWS
 from latentdo.solvers.nonlinear.family import MixedNetworks, Networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
@@ -37,6 +36,7 @@ from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     BIRTH_PER_ROW,
     BIRTH_WORTH,
+    EM_STEPS,
     EMPTY,
     ENOUGH,
     FAMILY_FAINT,
@@ -71,13 +71,19 @@ class NetworkLearner(RowLearner):
     holds_targets: ClassVar[bool] = True
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:
-        """See :class:`RowLearner`: the same network, inputs that it did not have ignored so far."""
-        before, known = model.reference[j], model.parents[j].tolist()
-        if known == parents.tolist():
-            return before
-        if not isinstance(before, NetworkMechanism) or not set(known) & set(parents.tolist()):
-            return None
-        return NetworkMechanism(with_inputs(before.parameters, known, parents.tolist()), before.noise)
+        """See :class:`RowLearner`: other parents are a fresh start."""
+        return model.reference[j] if np.array_equal(model.parents[j], parents) else None
+
+    def first_shares(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        j: int,
+        parents: NDArray[np.int64],
+        known: NDArray[np.int8],
+    ) -> list[NDArray[np.bool_]]:
+        """See :class:`RowLearner`: as the model at hand has it; lines would give most regimes one of their own."""
+        return super().first_shares(problem, statistics, j, parents, known)[-1:]
 
     def tables(
         self,
@@ -148,13 +154,8 @@ class NetworkLearner(RowLearner):
             if not one[:, place % problem.n_variables].all():
                 trials.append(one)
         for targets in trials if changed.any() else []:
-            trial = refine(
-                problem,
-                state.responsibilities,
-                state.adjacency,
-                targets=targets,
-                model=state.model,
-                iterations=TRIAL_STEPS,
+            trial = fit_from(
+                problem, state.responsibilities, state.adjacency, targets, state.mechanisms, TRIAL_STEPS
             )
             if trial.evidence > state.evidence + TARGET_GAIN:
                 return trial
@@ -251,10 +252,15 @@ def with_networks(problem: Problem, n_gaussians: int = SEARCH_NOISE, **options: 
     return replace(problem, learner=NetworkLearner(family, **options))
 
 
-def beginning(
-    adjacency: NDArray[np.int8], targets: NDArray[np.int8], mechanisms: Mapping[int, AdditiveNoise]
-) -> FittedModel:
-    """Reference mechanisms as a model that fits can begin at; there is nothing else in it."""
-    weights = np.full(len(targets), 1.0 / len(targets))
-    reference = tuple(mechanisms[j] for j in range(len(adjacency)))
-    return FittedModel(Topology(adjacency, targets, weights), reference, {})
+def fit_from(
+    problem: Problem,
+    responsibilities: Array,
+    adjacency: Graph,
+    targets: Graph,
+    mechanisms: Mapping[int, AdditiveNoise],
+    iterations: int = EM_STEPS,
+) -> State:
+    """EM with graph and targets held, beginning at given reference mechanisms."""
+    reference = tuple(mechanisms[j] for j in range(problem.n_variables))
+    start = FittedModel(Topology(adjacency, targets, np.empty(0)), reference, {})
+    return refine(problem, responsibilities, adjacency, targets=targets, model=start, iterations=iterations)

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from latentdo.model.mechanisms import AdditiveNoise
 from latentdo.model.penalties import FEWEST_ROWS
-from latentdo.solvers.nonlinear.learner import NetworkLearner, beginning, flexible_noise
+from latentdo.solvers.nonlinear.learner import NetworkLearner, fit_from, flexible_noise
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.search import regime_moves
-from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -89,14 +88,7 @@ def _with(
     """The state with other mechanisms and targets, if it is better for it."""
     if all(mechanisms[j] is state.mechanism(j) for j in mechanisms):
         return state
-    better = refine(
-        problem,
-        state.responsibilities,
-        state.adjacency,
-        targets=targets,
-        model=beginning(state.adjacency, targets, mechanisms),
-        iterations=TRIAL_STEPS,
-    )
+    better = fit_from(problem, state.responsibilities, state.adjacency, targets, mechanisms, TRIAL_STEPS)
     return better if better.evidence > state.evidence else state
 
 

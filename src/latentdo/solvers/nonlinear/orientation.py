@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
-from latentdo.model.assignment import LIKELY
-from latentdo.solvers.nonlinear.learner import beginning
+from latentdo.model.mechanisms import AdditiveNoise
+from latentdo.solvers.nonlinear.learner import NetworkLearner, fit_from
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
-from latentdo.solvers.nonlinear.regimes import find_minority
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph
-from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.exact import best_dag
-from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
-
-
-@dataclass(frozen=True, eq=False)
-class Reversal:
-    """A state with one edge turned, and the parent_sets of what was its cause and its effect."""
-
-    state: State
-    cause: ParentSet
-    effect: ParentSet
 
 
 def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple[int, int]]:
@@ -48,15 +37,12 @@ def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple
 
 
 def reverse(
-    problem: Problem,
-    state: State,
-    rough: RoughGraph,
-    i: int,
-    j: int,
-    n_components: int,
-    rng: np.random.Generator,
-) -> Reversal | None:
-    """The state with ``i -> j`` turned round, targets and parents of both chosen anew; None if that makes a cycle."""
+    problem: Problem, state: State, i: int, j: int, rng: np.random.Generator
+) -> tuple[State, dict[int, ParentSet]] | None:
+    """The state with ``i -> j`` turned round, and the parents of both; None if that makes a cycle.
+
+    Targets and parents of both are chosen anew.
+    """
     constraints: Constraints = problem.constraints
     if not constraints.allowed[j, i] or constraints.required[i, j]:
         return None
@@ -68,47 +54,22 @@ def reverse(
     wanted = np.flatnonzero(rest[:, i] | rest[:, j]).tolist()
     allowed = [a for a in wanted if a not in (i, j) and not below[a] and constraints.allowed[a, i]]
     inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
-    # Regimes as they are now, as if they were labels: rows of one regime are targets together or not at all.
-    k = state.n_regimes
-    known = Changes.between(problem.z, state.responsibilities).known(problem)
-    labelled = replace(problem, labels=state.responsibilities.argmax(axis=1), known=known)
-    targets = state.targets.copy()
-    mechanisms = {v: state.mechanism(v) for v in range(problem.n_variables)}
-    parent_sets = {}
+    # What moves between regimes, as they are now, is known of them.
+    learner = problem.learner
+    assert isinstance(learner, NetworkLearner)
+    known = replace(problem, known=Changes.between(problem.z, state.responsibilities).known(problem))
+    statistics = learner.statistics(known, state.responsibilities, state.model)
+    targets, mechanisms = state.targets.copy(), state.mechanisms
+    parent_sets: dict[int, ParentSet] = {}
     for v in (i, j):
-        start = rough.minorities.get((v, tuple(inputs[v])))
-        if start is None:
-            return None
-        second, mechanism = find_minority(
-            labelled, v, inputs[v], rough.rows, np.asarray(start, dtype=np.float64), n_components, rng
-        )
-        hit = np.array(
-            [
-                second[labelled.labels == g].mean() > LIKELY if g in labelled.labels else False
-                for g in range(k)
-            ]
-        )
-        if hit @ state.responsibilities.sum(axis=0) > LIKELY * problem.n_rows and not inputs[v]:
-            hit = ~hit
-        targets[:, v] = np.where(known[:, v] == FREE, hit, known[:, v] == TARGET)
-        parent_sets[v] = eliminate(
-            problem,
-            v,
-            inputs[v],
-            mechanism,
-            state.responsibilities @ (1.0 - targets[:, v]),
-            n_components=n_components,
-            rng=rng,
-        )
+        local = learner.local(known, statistics, v, np.array(inputs[v], dtype=np.int64))
+        weights = state.responsibilities @ local.shares
+        targets[:, v] = ~local.shares
+        start = cast("AdditiveNoise", local.reference)
+        count = learner.family.n_gaussians
+        parent_sets[v] = eliminate(problem, v, inputs[v], start, weights, n_components=count, rng=rng)
         rest[:, v] = 0
         rest[list(parent_sets[v].parents), v] = 1
         mechanisms[v] = parent_sets[v].mechanism
-    trial = refine(
-        problem,
-        state.responsibilities,
-        rest,
-        targets=targets,
-        model=beginning(rest, targets, mechanisms),
-        iterations=TRIAL_STEPS,
-    )
-    return Reversal(trial, parent_sets[i], parent_sets[j])
+    trial = fit_from(problem, state.responsibilities, rest, targets, mechanisms, TRIAL_STEPS)
+    return trial, parent_sets

@@ -73,8 +73,6 @@ class RoughGraph:
         Posterior of every variable's minority in these rows, under the best graph.
     tables : ScoreTables
         The scores.
-    minorities : dict
-        The same posteriors for every (variable, parents) that was scored.
     """
 
     order: list[int]
@@ -82,7 +80,6 @@ class RoughGraph:
     rows: NDArray[np.int64]
     minority: Array
     tables: ScoreTables
-    minorities: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]]
 
 
 class _Lattice:
@@ -217,7 +214,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
         ]
     ).astype(np.float64)
     order = topological_order(adjacency) if lateness is None else _earliest_first(adjacency, lateness)
-    return RoughGraph(order, candidates, rows, minority, tables, lattice.minority)
+    return RoughGraph(order, candidates, rows, minority, tables)
 
 
 def bend(problem: Problem, *, seed: int) -> float:

@@ -12,11 +12,11 @@ from scipy.special import logit
 from latentdo.data import Dataset
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
-from latentdo.solvers.nonlinear.learner import with_networks
+from latentdo.solvers.nonlinear.learner import fit_from, with_networks
 from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
-from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.em import assign_rows
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.solve import conclude
@@ -85,14 +85,10 @@ class NetworkStrategy:
     ) -> State:
         """See :class:`.driver.Strategy`."""
         state = standing.state
-        everywhere = weigh(problem, state.model)
-        return refine(
-            with_networks(problem, standing.n_gaussians),
-            everywhere.responsibilities,
-            state.adjacency,
-            targets=state.targets,
-            model=state.model,
-            iterations=ALL_ROWS_STEPS,
+        networks = with_networks(problem, standing.n_gaussians)
+        responsibilities, _ = assign_rows(problem, state.model)
+        return fit_from(
+            networks, responsibilities, state.adjacency, state.targets, state.mechanisms, ALL_ROWS_STEPS
         )
 
     def conclude(

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from latentdo.model.mechanisms import NetworkMechanism
 from latentdo.model.mechanisms.network import with_inputs
-from latentdo.solvers.nonlinear.learner import beginning, flexible_noise, with_networks
+from latentdo.solvers.nonlinear.learner import fit_from, flexible_noise, with_networks
 from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
 from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.mending import improve, simplify
@@ -21,8 +21,8 @@ from latentdo.solvers.nonlinear.parents import ParentSet, eliminate, reconsider
 from latentdo.solvers.nonlinear.regimes import find_minority, first_regimes, predecessors
 from latentdo.solvers.nonlinear.rough_scores import RoughGraph, rough_graph
 from latentdo.solvers.nonlinear.separated_peaks import divide
-from latentdo.solvers.search.driver import Run, Standing
-from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.driver import Run, Standing, doubt
+from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.regime_moves import settle
 from latentdo.solvers.search.state import State
@@ -35,7 +35,6 @@ from latentdo.solvers.settings import (
     MIXED_MISFIT,
     MIXED_NOISE,
     REMAINING,
-    SCEPTICISM,
     SEARCH_NOISE,
     SETTLED,
 )
@@ -137,21 +136,10 @@ def find_order(
         lost = ~targets.any(axis=1) & known.state.targets.any(axis=1)
         targets[lost] = known.state.targets[lost]
         start |= better_before(run.problem, known.state, inputs, start, targets)
-    adjacency = _matrix(inputs)
-    state = refine(
-        run.networks(),
-        first,
-        adjacency,
-        targets=targets,
-        model=beginning(adjacency, targets, start),
-        iterations=FIRST_STEPS,
-    )
-    if known is None:
-        standing = NetworkStanding(
-            state, rough=rough, labels=np.zeros(problem.n_rows, dtype=np.int64), looks=1
-        )
-    else:
-        standing = NetworkStanding(state, rough=rough, labels=problem.labels, looks=known.looks + 1)
+    state = fit_from(run.networks(), first, _matrix(inputs), targets, start, FIRST_STEPS)
+    labels = np.zeros(problem.n_rows, dtype=np.int64) if known is None else problem.labels
+    looks = 1 if known is None else known.looks + 1
+    standing = NetworkStanding(state, rough=rough, labels=labels, looks=looks)
     if run.journal.latest is None:  # something to return if interrupted
         run.journal.keep(standing)
     before = run.journal.latest
@@ -246,13 +234,7 @@ def drop_inputs(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
         ]
     adjacency = _matrix([list(parent_set.parents) for parent_set in found])
     mechanisms = {j: parent_set.mechanism for j, parent_set in enumerate(found)}
-    settled = refine(
-        run.networks(count),
-        state.responsibilities,
-        adjacency,
-        targets=state.targets,
-        model=beginning(adjacency, state.targets, mechanisms),
-    )
+    settled = fit_from(run.networks(count), state.responsibilities, adjacency, state.targets, mechanisms)
     return replace(standing, state=settled, parents=tuple(found))
 
 
@@ -261,12 +243,8 @@ def find_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     if not run.flexible:
         return replace(standing, state=improve(run.networks(), standing.state))
     state = standing.state
-    mixed = refine(
-        run.networks(MIXED_NOISE),
-        state.responsibilities,
-        state.adjacency,
-        targets=state.targets,
-        model=state.model,
+    mixed = fit_from(
+        run.networks(MIXED_NOISE), state.responsibilities, state.adjacency, state.targets, state.mechanisms
     )
     standing = run.note("noise", replace(standing, state=mixed, n_gaussians=MIXED_NOISE))
     standing = run.note("births", replace(standing, state=improve(run.networks(MIXED_NOISE), mixed)))
@@ -285,11 +263,10 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     for i, j in edges:
         state = standing.state
         if state.adjacency[i, j]:
-            turned = reverse(networks, state, standing.rough, i, j, standing.n_gaussians, run.rng)
-            if turned is not None and is_better(run, turned.state, state, margin):
-                parents = list(standing.parents)
-                parents[i], parents[j] = turned.cause, turned.effect
-                standing = replace(standing, state=turned.state, parents=tuple(parents))
+            turned = reverse(networks, state, i, j, run.rng)
+            if turned is not None and is_better(run, turned[0], state, margin):
+                parents = [turned[1].get(v, one) for v, one in enumerate(standing.parents)]
+                standing = replace(standing, state=turned[0], parents=tuple(parents))
     if standing.state is not before:
         standing = replace(standing, state=improve(networks, standing.state))
     run.journal.keep(standing)
@@ -332,17 +309,13 @@ def compare_with_single_regime(run: NetworkRun, standing: NetworkStanding) -> Ne
     everyone = np.ones((problem.n_rows, 1))
     none = np.zeros((1, problem.n_variables), dtype=np.int8)
     networks = run.networks(standing.n_gaussians)
-    single = refine(networks, everyone, state.adjacency, targets=none, model=state.model)
+    single = fit_from(networks, everyone, state.adjacency, none, state.mechanisms)
     # Both sides may use flexible noise, or the comparison would be about noise.
     flexible, found = (
         one.evidence + sum(gain for _, gain in flexible_noise(networks, one)) for one in (single, state)
     )
-    hidden = bool(found > flexible + SCEPTICISM * np.log(problem.n_rows))
-    comparison = (
-        {"model": "hidden interventions", "evidence": float(found), "chosen": hidden},
-        {"model": "one regime, flexible noise", "evidence": float(flexible), "chosen": not hidden},
-    )
-    if not hidden:
+    doubtful, comparison = doubt(problem, float(found), {"one regime, flexible noise": float(flexible)})
+    if doubtful:
         # The graph was found with minorities set aside; without them it is another question.
         standing = search(replace(run, problem=replace(problem, max_regimes=1)))
     return replace(standing, comparison=comparison)

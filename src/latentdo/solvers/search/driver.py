@@ -24,7 +24,7 @@ from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem, known_targets
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import MAX_VARIABLES
+from latentdo.solvers.settings import MAX_VARIABLES, SCEPTICISM
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,20 @@ class Strategy(Protocol[StandingT]):
     ) -> Conclusion:
         """The last fit of a state, given its responsibilities and targets in the order that users see."""
         ...
+
+
+def doubt(
+    problem: Problem, found: float, rivals: Mapping[str, float]
+) -> tuple[bool, tuple[Mapping[str, Any], ...]]:
+    """Whether hidden interventions are in doubt, and what to report of it.
+
+    The evidence ``found`` with them has to beat the first of its rivals, a model with one regime, clearly.
+    """
+    first, evidence = next(iter(rivals.items()))
+    doubtful = bool(evidence + SCEPTICISM * np.log(problem.n_rows) >= found)
+    models = [("hidden interventions", found, not doubtful)]
+    models += [(name, value, doubtful and name == first) for name, value in rivals.items()]
+    return doubtful, tuple(dict(zip(("model", "evidence", "chosen"), one, strict=True)) for one in models)
 
 
 def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Problem:

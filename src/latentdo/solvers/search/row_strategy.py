@@ -8,9 +8,8 @@ what it lacks in regimes it must make up in evidence, with the same mechanisms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import ALL_ROWS_STEPS, FAMILY_LINE_STARTS, FAMILY_SEARCH_ROWS, SCEPTICISM
+from latentdo.solvers.settings import ALL_ROWS_STEPS, FAMILY_LINE_STARTS, FAMILY_SEARCH_ROWS
 
 
 def solve(
@@ -161,11 +160,7 @@ class RowStrategy:
         found = standing.state
         if single is None or found.n_regimes == 1:
             return standing
-        doubtful = single.evidence + SCEPTICISM * np.log(run.problem.n_rows) >= found.evidence
-        comparison: tuple[Mapping[str, Any], ...] = (
-            {"model": "hidden interventions", "evidence": found.evidence, "chosen": not doubtful},
-            {"model": "one regime", "evidence": single.evidence, "chosen": bool(doubtful)},
-        )
+        doubtful, comparison = driver.doubt(run.problem, found.evidence, {"one regime": single.evidence})
         return replace(standing, state=single if doubtful else found, comparison=comparison)
 
 

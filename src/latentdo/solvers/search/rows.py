@@ -287,27 +287,35 @@ class RowLearner(FreeTargets):
         resp, targets = statistics.responsibilities, model.topology.targets
         prior = problem.penalties.target_prior
 
-        def gain(j: int, rows: NDArray[np.int64], weights: Array) -> float:
+        def gain(j: int, rows: NDArray[np.int64], weights: Array, family: type[RowFamily]) -> float:
             x, y, density = inputs[j]
-            found = self._intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows])
+            found = _intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows], family)
             return found[1] + prior
 
         inputs = {}
         for j in np.flatnonzero(targets.any(axis=0)).tolist():
             x, y = model.inputs(problem.z, j), np.ascontiguousarray(problem.z[:, j])
             inputs[j] = (x, y, model.reference[j].log_density(x, y))
-        alone = {(int(k), int(j)): gain(int(j), *statistics.members[k]) for k, j in np.argwhere(targets)}
+        alone: dict[tuple[int, int], float] = {}
+        for k, j in np.argwhere(targets).tolist():
+            mine, weights = statistics.members[k]
+            alone[k, j] = gain(j, mine, weights, self.family)
         changes = []
         for a, b in pairs:
             both = resp[:, a] + resp[:, b]
             rows = np.flatnonzero(both > FAMILY_FAINT)
+            family = self.joining(alike=np.array_equal(targets[a], targets[b]))
             change, merged = 0.0, np.zeros(problem.n_variables, dtype=np.int8)
             for j in np.flatnonzero(targets[a] | targets[b]).tolist():
-                together = gain(j, rows, both[rows])
+                together = gain(j, rows, both[rows], family)
                 merged[j] = together > 0.0
                 change += max(together, 0.0) - alone.get((a, j), 0.0) - alone.get((b, j), 0.0)
             changes.append((change, merged))
         return changes
+
+    def joining(self, *, alike: bool) -> type[RowFamily]:  # noqa: ARG002
+        """What two regimes may have in common where they are targeted, ``alike`` or in different variables."""
+        return self.family
 
     def target_probabilities(
         self, problem: Problem, statistics: WeightedRows, adjacency: Graph, targets: Graph
@@ -364,7 +372,7 @@ class RowLearner(FreeTargets):
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         fit = self._refitted if statistics.settled and start is not None else self._fitted
         tried: dict[bytes, Local] = {}
-        for shares in self._first_shares(problem, statistics, j, parents, known):
+        for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
                 if shares.tobytes() in tried:
                     break
@@ -409,7 +417,9 @@ class RowLearner(FreeTargets):
             if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0
                 continue
-            own[k], gains[k] = self._intervened(problem, x[mine], y[mine], weight, reference, density[mine])
+            own[k], gains[k] = _intervened(
+                problem, x[mine], y[mine], weight, reference, density[mine], self.family
+            )
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
         own = {k: mechanism for k, mechanism in own.items() if not shares[k]}
@@ -419,7 +429,7 @@ class RowLearner(FreeTargets):
         score += sum(float(resp[:, k] @ density) + gains[k] for k in own)
         return Local(score, shares, reference, own), ~leaves
 
-    def _first_shares(
+    def first_shares(
         self,
         problem: Problem,
         statistics: WeightedRows,
@@ -427,7 +437,7 @@ class RowLearner(FreeTargets):
         parents: NDArray[np.int64],
         known: NDArray[np.int8],
     ) -> list[NDArray[np.bool_]]:
-        """Who shares the reference mechanism to begin with: as lines have it, as the model has it, the largest regime."""
+        """Who shares the reference mechanism to begin with: as lines or the model have it, or the largest alone."""
         if (known != FREE).all():
             return [known != TARGET]
         graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
@@ -480,14 +490,6 @@ class RowLearner(FreeTargets):
         found: Mechanism = self.family.refit(*_that_count(x, y, weights), start)
         return found
 
-    def _intervened(
-        self, problem: Problem, x: Array, y: Array, weights: Array, reference: Mechanism, density: Array
-    ) -> tuple[Mechanism, float]:
-        """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
-        own = self.family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
-        gain = float(weights @ (own.log_density(x, y) - density))
-        return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))
-
 
 def _that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Without the rows that hardly count; all alike if none does: its score rules a fit out, but families need rows."""
@@ -495,3 +497,18 @@ def _that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array
     if not rows.any():
         return x, y, np.ones(len(y))
     return (x, y, weights) if rows.all() else (x[rows], y[rows], weights[rows])
+
+
+def _intervened(
+    problem: Problem,
+    x: Array,
+    y: Array,
+    weights: Array,
+    reference: Mechanism,
+    density: Array,
+    family: type[RowFamily],
+) -> tuple[Mechanism, float]:
+    """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
+    own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
+    gain = float(weights @ (own.log_density(x, y) - density))
+    return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))

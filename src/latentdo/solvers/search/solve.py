@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -31,7 +30,6 @@ from latentdo.solvers.settings import (
     DOUBT_AFTER,
     LINEAR_SEARCH_ROWS,
     ROWS_PER_REGIME,
-    SCEPTICISM,
     START_NAMES,
 )
 
@@ -214,12 +212,11 @@ def _verdict(run: Run, standing: LinearStanding) -> LinearStanding:
     found, null = standing.state, standing.null
     if null is None:
         return standing
-    doubtful = null.evidence + SCEPTICISM * np.log(run.problem.n_rows) >= found.evidence
-    comparison: tuple[Mapping[str, Any], ...] = (
-        {"model": "hidden interventions", "evidence": found.evidence, "chosen": not doubtful},
-        {"model": "one regime, flexible noise", "evidence": null.evidence, "chosen": bool(doubtful)},
-        {"model": "one regime, Gaussian noise", "evidence": null.state.evidence, "chosen": False},
-    )
+    rivals = {
+        "one regime, flexible noise": null.evidence,
+        "one regime, Gaussian noise": null.state.evidence,
+    }
+    doubtful, comparison = driver.doubt(run.problem, found.evidence, rivals)
     return replace(standing, state=null.state if doubtful else found, comparison=comparison)
 
 

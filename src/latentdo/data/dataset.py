@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+from latentdo.data.atoms import Atoms, Mass
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
@@ -147,8 +148,8 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat, labels were given without saying which of them is observational, or a label with very few rows
-            is spelt almost as another one.
+            rows repeat, values are rounded or shared by many rows, labels were given without saying which of them is
+            observational, or a label with very few rows is spelt almost as another one.
         """
         if missing not in ("error", "drop"):
             raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
@@ -175,6 +176,7 @@ class Dataset:
             [name for name, s in zip(names, spread, strict=True) if s],
         )
         warn_about_repeats(values)
+        Atoms.of(values).warn(values, names)
         values.setflags(write=False)
         if regimes is None:
             if targets is not None:
@@ -211,6 +213,29 @@ class Dataset:
         z = np.ascontiguousarray(self.preprocessor.forward(self.x))
         z.setflags(write=False)
         return z
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """What is not continuous about the columns: rounded values, limits, zeros."""
+        return Atoms.of(self.x)
+
+    @property
+    def masses(self) -> tuple[tuple[Mass, ...], ...]:
+        """Point masses of every column, in standardised units."""
+        return tuple(
+            tuple(
+                mass._replace(value=float(self.preprocessor.forward_column(name, mass.value)[0]))
+                for mass in masses
+            )
+            for name, masses in zip(self.columns, self.atoms.masses, strict=True)
+        )
+
+    def spread(self, random_state: int) -> Self:
+        """The same rows with rounded values spread over their rounding, for a fit; see :class:`Atoms`."""
+        if not any(self.atoms.rounded):
+            return self
+        rng = np.random.default_rng([random_state, *b"atoms"])
+        return replace(self, x=self.atoms.spread(self.x, rng))
 
     def take(self, rows: ArrayLike) -> Self:
         """Select rows by position, repeats allowed; the preprocessor stays the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.mechanisms.atoms import AtomicMechanism
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -26,6 +27,13 @@ from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
+
+NOT_MODELLED = (
+    "Values that many rows share were not modelled as point masses, which only solver='search' does where noise may "
+    "have any shape. Regimes and edges may owe their existence to them; compare with the defaults of solver, density "
+    "and noise."
+)
+"""What is said of a fit that cannot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +102,16 @@ class Request:
 
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
-    """Fit with the solver that the request asks for."""
+    """Fit with the solver that the request asks for; it sees rounded values spread over their rounding."""
+    spread = dataset.spread(request.random_state)
+    result = _solve(spread, request, progress)
+    mechanisms = (*result.model.reference, *result.model.own.values())
+    if spread.atoms.has_masses and not any(isinstance(one, AtomicMechanism) for one in mechanisms):
+        result = replace(result, warnings=(*result.warnings, NOT_MODELLED))
+    return result if spread is dataset else replace(result, data_hash=dataset.content_hash())
+
+
+def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))

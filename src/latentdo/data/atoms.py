@@ -98,7 +98,7 @@ class Atoms:
 
     def warn(self, x: Array, names: Sequence[str], stacklevel: int = 2) -> None:
         """Say what was seen, and what the fit makes of it."""
-        rounded = [name for name, is_rounded in zip(names, self.rounded, strict=True) if is_rounded]
+        rounded = [repr(name) for name, is_rounded in zip(names, self.rounded, strict=True) if is_rounded]
         if rounded:
             message = (
                 f"Rounded columns, in which many rows share a value: {_shortened(rounded)}. The fit sees their values "

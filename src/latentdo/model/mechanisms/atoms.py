@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -155,10 +156,11 @@ class AtomicMechanism(Mechanism):
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
-        inputs = iter(split("inputs", arrays))
-        several = [tuple(next(inputs, np.empty(0)) for _ in mine) for mine in parents]
-        if next(inputs, None) is not None:
-            raise ValueError("there are masses of more parents than there are")
+        inputs, sizes = split("inputs", arrays), [mine.size for mine in parents]
+        if len(inputs) != sum(sizes):
+            raise ValueError("the list of parents' masses is shorter or longer than that of parents")
+        ends = np.cumsum([0, *sizes])
+        several = [tuple(inputs[first:last]) for first, last in pairwise(ends)]
         clean = _unpack("clean.", arrays, parents)
         beside = _unpack("beside.", arrays, [np.arange(_width(mine)) for mine in several])
         found = []
@@ -378,6 +380,8 @@ def _unpack(
         }
         places = [int(place) for place in packed["places"]]
         kind = mechanism_class(family)
+        if not all(0 <= place < len(parents) and place not in found for place in places):
+            raise ValueError("the mechanisms beside point masses do not belong to the variables")
         if kind is AtomicMechanism:
             raise ValueError("point masses cannot be beside a density that has some")
         found |= zip(places, kind.unpack(packed, [parents[place] for place in places]), strict=True)

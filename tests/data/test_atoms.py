@@ -65,7 +65,7 @@ def test_spread_values_are_where_they_might_have_been(shape):
 
 
 @pytest.mark.parametrize("step", [0.0, 0.1, 0.25])
-def test_limits_are_told_from_masses_that_are_apart(step):
+def test_limits_and_zeros_are_found_beside_rounding(step):
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2000, 3))
     values[:, 0] = np.clip(values[:, 0], -0.8, 1.0)

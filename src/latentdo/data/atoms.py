@@ -3,12 +3,13 @@
 In a continuous column hardly two rows share a value. Where many do, a density could rise without bound on that value,
 and a regime could be invented for no other reason. So such columns are found before the fit:
 
-- *rounded*: many values are shared by many rows. The fit sees each value spread evenly over its own rounding, which is
-  half the way to the neighbouring values.
-- *point masses*: a few values are shared by many rows, and the rest is spread. A mass at the end of a distribution that
-  is cut off there is a *limit*; others, such as zeros where nothing was measured, are *apart* from the distribution.
+- *rounded*: nearly all values are shared by many rows. The fit sees each value spread evenly over its own rounding,
+  which is half the way to the neighbouring values.
+- *limits*: the distribution is cut off at its lowest or highest value, which all rows beyond it share.
+- *zeros*: many rows are exactly zero, and the others are spread.
 
-Columns of few different values (binary, categories) are something else, and left alone.
+A fit fills in what limits and zeros hide (:mod:`latentdo.solvers.hidden_values`). Other values that many rows share are
+left alone: an intervention may have set them. So are columns of few different values (binary, categories).
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ SHARED: Final = 10
 FEW: Final = 8
 """Columns with fewer different values are binary, categories or small counts."""
 
-MOST_MASSES: Final = 3
-"""Values shared by many rows, at most, in a column that is not rounded: two limits and a zero."""
+TIED: Final = 3.0
+"""Rows per different value in a rounded column, at least; resampled rows have 1.6."""
+
+SET: Final = 0.9
+"""Share of the rows of a label that must be zero for zero to be what an intervention set."""
 
 SAME: Final = 1e-9
 """Values closer than this share of a column's range are one value; decimal fractions differ by so little in binary."""
@@ -55,7 +59,7 @@ lowest fifth has 0.035, one that ends in its tail 0.001."""
 
 
 class Mass(NamedTuple):
-    """A value that many rows share: a limit from below (-1) or from above (1), or apart from the distribution (0)."""
+    """A value that many rows share: a limit from below (-1) or from above (1), or zero apart from the rest (0)."""
 
     value: float
     side: Side
@@ -70,25 +74,25 @@ class Atoms:
     rounded : tuple of bool
         Whether a column is rounded.
     masses : tuple of tuples of Mass
-        Point masses of every column, in the user's units, ascending.
+        Limits and zeros of every column, in the user's units, ascending.
     """
 
     rounded: tuple[bool, ...]
     masses: tuple[tuple[Mass, ...], ...]
 
     @classmethod
-    def of(cls, x: Array) -> Atoms:
-        """Look at the columns of ``x [n, d]``."""
-        found = [_look(column) for column in x.T]
+    def of(cls, x: Array, regimes: NDArray[np.int64] | None = None) -> Atoms:
+        """Look at the columns of ``x [n, d]``; zero may be what the interventions of known regimes set."""
+        found = [_look(column, regimes) for column in x.T]
         return cls(tuple(rounded for rounded, _ in found), tuple(masses for _, masses in found))
 
     @property
     def has_masses(self) -> bool:
-        """Whether any column has point masses."""
+        """Whether any column has limits or zeros."""
         return any(self.masses)
 
     def spread(self, x: Array, rng: np.random.Generator) -> Array:
-        """The rows ``[n, d]`` with rounded values spread evenly over their rounding; point masses stay."""
+        """The rows ``[n, d]`` with rounded values spread evenly over their rounding; limits and zeros stay."""
         if not any(self.rounded):
             return x
         out = x.copy()
@@ -112,8 +116,9 @@ class Atoms:
         ]
         if masses:
             message = (
-                f"Columns in which many rows share a single value: {_shortened(masses)}. The search models "
-                "such values as point masses beside a density, so that they make no intervention by themselves."
+                f"Columns in which many rows share a single value: {_shortened(masses)}. Such values hide others, "
+                "which are filled in for the fit as the other columns suggest, so that they make no intervention by "
+                "themselves. If an intervention set them, say so with labels (regimes)."
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
 
@@ -127,18 +132,29 @@ def _shortened(words: Sequence[str]) -> str:
     return ", ".join(words[:_SHOWN]) + more
 
 
-def _look(column: Array) -> tuple[bool, tuple[Mass, ...]]:
-    """Whether a column is rounded, and its point masses."""
+def _look(column: Array, regimes: NDArray[np.int64] | None) -> tuple[bool, tuple[Mass, ...]]:
+    """Whether a column is rounded, and its limits and zeros."""
     values, counts = _different(column)
     shared = np.flatnonzero(counts >= SHARED)
     if values.size < FEW or not shared.size:
         return False, ()
-    rounded = shared.size > MOST_MASSES
-    if rounded:
-        ends_and_zero = {0, values.size - 1, *np.flatnonzero(values == 0.0).tolist()}
-        shared = np.array(sorted(i for i in ends_and_zero if _stands_out(counts, i)), dtype=np.int64)
-    rest = np.repeat(np.delete(values, shared), np.delete(counts, shared))
-    return rounded, tuple(Mass(float(values[i]), _side(float(values[i]), rest)) for i in shared)
+    rounded = column.size >= TIED * values.size
+    zero = np.flatnonzero(values == 0.0)
+    masses = []
+    for i in sorted({0, values.size - 1, *zero.tolist()} & set(shared.tolist())):
+        if rounded and not _stands_out(counts, i):
+            continue
+        side = _side(values, counts, i)
+        if side or (i in zero and not _was_set(column == 0.0, regimes)):
+            masses.append(Mass(float(values[i]), side))
+    return rounded, tuple(masses)
+
+
+def _was_set(rows: NDArray[np.bool_], regimes: NDArray[np.int64] | None) -> bool:
+    """Whether some known regime has hardly any row without a value, as if an intervention had set it."""
+    if regimes is None:
+        return False
+    return any(rows[regimes == k].mean() > SET for k in np.unique(regimes[regimes >= 0]))
 
 
 def _different(column: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -160,11 +176,12 @@ def _stands_out(counts: NDArray[np.int64], i: int) -> bool:
     return bool(counts[i] > EXCESS * expected + EXCESS * np.sqrt(expected))
 
 
-def _side(value: float, rest: Array) -> Side:
-    """Whether the rest of a column is cut off at a value, and on which side."""
+def _side(values: Array, counts: NDArray[np.int64], i: int) -> Side:
+    """Whether a column is cut off at one of its values, and on which side."""
+    side: Side = -1 if i == 0 else 1 if i == values.size - 1 else 0
+    rest = np.repeat(np.delete(values, i), np.delete(counts, i))
     step = STEP * float(np.subtract(*np.quantile(rest, (0.75, 0.25))))
-    side: Side = -1 if value < rest.min() else 1 if value > rest.max() else 0
-    distance = np.abs(rest - value)
+    distance = np.abs(rest - values[i])
     reach = max(step, 1.5 * distance.min())  # with one value at least, where the column is rounded
     return side if (distance < reach).mean() * step > CUT * reach else 0
 

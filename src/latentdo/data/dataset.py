@@ -176,11 +176,11 @@ class Dataset:
             [name for name, s in zip(names, spread, strict=True) if s],
         )
         warn_about_repeats(values)
-        Atoms.of(values).warn(values, names)
         values.setflags(write=False)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
+            Atoms.of(values).warn(values, names)
             return cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
         index = X.index if isinstance(X, pd.DataFrame) else None
         codes, seen = encode_regimes(regimes, kept, n_all, index)
@@ -190,6 +190,7 @@ class Dataset:
         )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
+        Atoms.of(values, codes).warn(values, names)
         return cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
 
     @property
@@ -217,11 +218,11 @@ class Dataset:
     @cached_property
     def atoms(self) -> Atoms:
         """What is not continuous about the columns: rounded values, limits, zeros."""
-        return Atoms.of(self.x)
+        return Atoms.of(self.x, self.regimes)
 
     @property
     def masses(self) -> tuple[tuple[Mass, ...], ...]:
-        """Point masses of every column, in standardised units."""
+        """Limits and zeros of every column, in standardised units."""
         return tuple(
             tuple(
                 mass._replace(value=float(self.preprocessor.forward_column(name, mass.value)[0]))

@@ -49,11 +49,6 @@ def solve(
     ``noise`` is "gaussian", "any", or "auto": lines and networks decide each for themselves.
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
-    family = AdditiveMechanism
-    if (
-        noise != "gaussian" and dataset.atoms.has_masses
-    ):  # on which Gaussian lines would collapse, and networks
-        return search_rows(dataset, configuration, family, family.family, progress)
     best = search_linear(dataset, configuration, progress)
     if best.status == "interrupted":
         return best
@@ -65,6 +60,7 @@ def solve(
             and noise != "gaussian"
             and (noise == "any" or lines.needs_shape(dataset, configuration, best))
         ):
+            family = AdditiveMechanism
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
-from latentdo.model.mechanisms.atoms import AtomicMechanism
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import solve as solve_by_density
+from latentdo.solvers.hidden_values import fill
 from latentdo.solvers.lines import solve as solve_lines
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
@@ -27,13 +27,6 @@ from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
-
-NOT_MODELLED = (
-    "Values that many rows share were not modelled as point masses, which only solver='search' does where noise may "
-    "have any shape. Regimes and edges may owe their existence to them; compare with the defaults of solver, density "
-    "and noise."
-)
-"""What is said of a fit that cannot."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +95,30 @@ class Request:
 
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
-    """Fit with the solver that the request asks for; it sees rounded values spread over their rounding."""
-    spread = dataset.spread(request.random_state)
-    result = _solve(spread, request, progress)
-    mechanisms = (*result.model.reference, *result.model.own.values())
-    if spread.atoms.has_masses and not any(isinstance(one, AtomicMechanism) for one in mechanisms):
-        result = replace(result, warnings=(*result.warnings, NOT_MODELLED))
-    return result if spread is dataset else replace(result, data_hash=dataset.content_hash())
+    """Fit with the solver that the request asks for, to rows without rounding, limits and zeros."""
+    rows = dataset.spread(request.random_state)
+    solve_rows = _solve_filled if rows.atoms.has_masses else _solve
+    result = solve_rows(rows, request, progress)
+    return result if rows is dataset else replace(result, data_hash=dataset.content_hash())
+
+
+def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and fit once more."""
+    data_hash, known = dataset.content_hash(), dataset.n_regimes > 1
+    filled = fill(dataset, request.random_state, clusters=known)
+    first = replace(_solve(filled, request, progress), data_hash=data_hash)
+    if known or first.n_regimes == 1 or first.status == "interrupted":
+        return first
+    try:
+        again = _solve(fill(dataset, request.random_state, clusters=True), request, progress)
+    except KeyboardInterrupt:
+        return replace(first, status="interrupted", message="hidden values were filled in only once")
+    return replace(
+        again,
+        data_hash=data_hash,
+        history=(*first.history, *again.history),
+        seconds=first.seconds + again.seconds,
+    )
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:

@@ -2,8 +2,7 @@
 
 Lines with Gaussian noise take seconds and are right where the noise is Gaussian. Where it is not, they need regimes to
 draw its shape. So their mechanisms are fitted once more with noise of any shape; if evidence wants another shape in any
-of them, the search is run with that. Where values have point masses, Gaussian lines would collapse on them, and are
-not asked.
+of them, the search is run with that.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def solve(
     progress: Progress | None = None,
 ) -> FitResult:
     """Fit lines; ``noise`` is "gaussian", "any", or "auto": any where some mechanism needs it."""
-    if noise == "any" or (noise == "auto" and dataset.atoms.has_masses):
+    if noise == "any":
         return solve_by_rows(dataset, configuration, AnyNoise, "linear", progress)
     gaussian = solve_by_moments(dataset, configuration, progress)
     if (

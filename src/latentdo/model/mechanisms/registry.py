@@ -10,7 +10,6 @@ from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import MechanismFamily
 
 _OF_THE_SOLVERS: Final[dict[str, str]] = {
-    "atoms": "latentdo.model.mechanisms.atoms:AtomicMechanism",
     "linear": "latentdo.model.mechanisms.linear:LinearMechanism",
     "network": "latentdo.model.mechanisms.network:NetworkMechanism",
     "neural": "latentdo.model.mechanisms.neural:NeuralMechanism",

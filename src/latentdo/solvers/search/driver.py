@@ -173,7 +173,6 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
-        masses=dataset.masses if dataset.atoms.has_masses else (),
     )
 
 

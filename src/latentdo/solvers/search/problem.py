@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.data.atoms import Mass
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
@@ -42,8 +41,6 @@ class Problem:
         A regime with fewer (soft) rows is dropped.
     learner : Learner
         The family of mechanisms: how they are learnt from rows that are assigned.
-    masses : tuple of tuples of Mass
-        Point masses of every variable, in standardised units; empty if no variable has any.
     n_total : int
         Rows of all ranks together; by default those here.
     ranks : Ranks
@@ -59,7 +56,6 @@ class Problem:
     max_regimes: int
     min_rows: float = MIN_ROWS
     learner: Learner = field(default_factory=MomentLearner)
-    masses: tuple[tuple[Mass, ...], ...] = ()
     n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)
 

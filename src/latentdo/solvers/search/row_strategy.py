@@ -132,9 +132,6 @@ class RowStrategy:
         if self.lines is not None:
             return weigh(run.problem, self.lines)
         configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
-        if any(run.problem.masses) and not run.problem.n_labelled:
-            # Regimes of Gaussian lines would be the point masses; one is enough for a graph to begin with.
-            run = replace(run, problem=replace(run.problem, max_regimes=1))
         quick = replace(run, journal=run.journal.under("lines"), configuration=configuration)
         return LinearStrategy().search(quick).state
 

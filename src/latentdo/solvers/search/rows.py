@@ -14,14 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
-from latentdo.model.mechanisms.atoms import AtomicFamily, AtomicMechanism
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily, evidence
 from latentdo.solvers.search.edge_climb import climb_edges
@@ -101,15 +100,6 @@ class RowLearner:
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
     family: type[RowFamily]
-
-    def family_of(self, problem: Problem, j: int, parents: NDArray[np.int64]) -> Any:
-        """The family, beside point masses if variable ``j`` or a parent has some."""
-        if not any(problem.masses):
-            return self.family
-        inputs = tuple(np.array([mass.value for mass in problem.masses[i]]) for i in parents)
-        if not problem.masses[j] and not any(values.size for values in inputs):
-            return self.family
-        return AtomicFamily(self.family, problem.masses[j], inputs)
 
     def statistics(
         self, problem: Problem, responsibilities: Array, model: FittedModel | None = None
@@ -213,40 +203,35 @@ class RowLearner:
         """See :class:`.learner.Learner`.
 
         Noise of any shape may have absorbed an intervention. So in the regime that has most rows, mechanisms of the
-        family are fitted to both sides, what stays without those who leave; in the others a line will do, unless it
-        could collapse on a point mass.
+        family are fitted to both sides, what stays without those who leave; in the others a line will do.
         """
-        family = self.family_of(problem, variable, state.model.parents[variable])
-        largest = int(state.responsibilities.sum(axis=0).argmax())
-        if regime != largest and not isinstance(family, AtomicFamily):
+        if regime != int(state.responsibilities.sum(axis=0).argmax()):
             return split_by_lines(problem, state, regime, variable, rows)
         x = state.model.inputs(problem.z, variable)[rows]
         y, weights = np.ascontiguousarray(problem.z[rows, variable]), state.responsibilities[rows, regime]
         some = slice(None, None, -(-rows.size // PROBE_ROWS))
         few, probed = weights[some], weights.sum() / weights[some].sum()
-        whole = self._fitted(family, x[some], y[some], few, state.model.mechanism(variable, regime))
+        whole = self._fitted(x[some], y[some], few, state.model.mechanism(variable, regime))
         now = evidence(whole, x[some], y[some], few)
         density = whole.log_density(x[some], y[some])
         best = Split(0.0, np.empty(0))
         for guess in [*guesses(density, y[some]), *whole.parts(x[some], y[some])]:
-            found = self._two(problem, family, x[some], y[some], few, guess, FAMILY_GLANCE)
+            found = self._two(problem, x[some], y[some], few, guess, FAMILY_GLANCE)
             if found.gain - now > best.gain:
                 best = Split(found.gain - now, found.share)
         if not best.share.size:
             return None
-        found = self._two(problem, family, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS)
+        found = self._two(problem, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS)
         if found.gain - now > best.gain:
             best = Split(found.gain - now, found.share)
         share = best.share
         if share.size < rows.size:
             order = np.argsort(y[some])
             place = np.searchsorted(y[some][order], y).clip(0, order.size - 1)
-            share = self._two(problem, family, x, y, weights, best.share[order[place]], 1).share
+            share = self._two(problem, x, y, weights, best.share[order[place]], 1).share
         return Split(best.gain * float(probed), share)
 
-    def _two(
-        self, problem: Problem, family: Any, x: Array, y: Array, weights: Array, share: Array, steps: int
-    ) -> Split:
+    def _two(self, problem: Problem, x: Array, y: Array, weights: Array, share: Array, steps: int) -> Split:
         """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""
         value, total = -np.inf, float(weights.sum())
         for _ in range(steps):
@@ -254,9 +239,11 @@ class RowLearner:
             count = float(leaving.sum())
             if min(count, total - count) < problem.min_rows:
                 break
-            stays = self._fitted(family, x, y, weights - leaving, None)
+            stays = self._fitted(x, y, weights - leaving, None)
             some = leaving > FAMILY_FAINT
-            leaves = family.intervene(x[some], y[some], leaving[some], stays, imperfect=problem.imperfect)
+            leaves = self.family.intervene(
+                x[some], y[some], leaving[some], stays, imperfect=problem.imperfect
+            )
             log_odds = leaves.log_density(x, y) - stays.log_density(x, y) + np.log(count / (total - count))
             terms = stays.log_density(x, y) + np.log1p(-count / total) + np.logaddexp(0.0, log_odds)
             cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)
@@ -273,10 +260,7 @@ class RowLearner:
 
         def gain(j: int, rows: NDArray[np.int64], weights: Array) -> float:
             x, y, density = inputs[j]
-            family = self.family_of(problem, j, model.parents[j])
-            found = self._intervened(
-                problem, family, x[rows], y[rows], weights, model.reference[j], density[rows]
-            )
+            found = self._intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows])
             return found[1] + prior
 
         inputs = {}
@@ -349,14 +333,13 @@ class RowLearner:
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else statistics.model.reference[j]
-        family = self.family_of(problem, j, parents)
         tried: dict[bytes, Local] = {}
         for shares in self._first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
                 if shares.tobytes() in tried:
                     break
                 found, better = self._fit_shares(
-                    problem, family, statistics, (x, y), known, target_prior, shares, start
+                    problem, statistics, (x, y), known, target_prior, shares, start
                 )
                 tried[shares.tobytes()] = found
                 if not better.any():
@@ -367,7 +350,6 @@ class RowLearner:
     def _fit_shares(
         self,
         problem: Problem,
-        family: Any,
         statistics: WeightedRows,
         rows: tuple[Array, Array],
         known: NDArray[np.int8],
@@ -381,20 +363,18 @@ class RowLearner:
         count = float(weights.sum())
         # A mechanism that nobody shares is not known; any will do, and has no say.
         nobody = count < problem.min_rows
-        reference = self._fitted(family, x, y, np.ones(len(y)) if nobody else weights, start)
+        reference = self._fitted(x, y, np.ones(len(y)) if nobody else weights, start)
         density = reference.log_density(x, y)
         own: dict[int, Mechanism] = {}
         gains = np.full(len(counts), -np.inf)
-        worth = family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
+        worth = self.family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
         worth |= ~shares & (counts >= problem.min_rows)
         for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
             mine, weight = statistics.members[k]
             if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0
                 continue
-            own[k], gains[k] = self._intervened(
-                problem, family, x[mine], y[mine], weight, reference, density[mine]
-            )
+            own[k], gains[k] = self._intervened(problem, x[mine], y[mine], weight, reference, density[mine])
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
         own = {k: mechanism for k, mechanism in own.items() if not shares[k]}
@@ -429,29 +409,20 @@ class RowLearner:
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
-    def _fitted(self, family: Any, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
+    def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
         rows = weights > FAMILY_FAINT
         if not rows.any():  # its score rules it out, but families need rows
             weights = np.ones(len(y))
         elif not rows.all():
             x, y, weights = x[rows], y[rows], weights[rows]
-        if isinstance(start, AtomicMechanism) and not isinstance(family, AtomicFamily):
-            start = start.clean
-        found: Mechanism = family.fit(x, y, weights, start)
+        found: Mechanism = self.family.fit(x, y, weights, start)
         return found
 
     def _intervened(
-        self,
-        problem: Problem,
-        family: Any,
-        x: Array,
-        y: Array,
-        weights: Array,
-        reference: Mechanism,
-        density: Array,
+        self, problem: Problem, x: Array, y: Array, weights: Array, reference: Mechanism, density: Array
     ) -> tuple[Mechanism, float]:
         """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
-        own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
+        own = self.family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
         gain = float(weights @ (own.log_density(x, y) - density))
         return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))

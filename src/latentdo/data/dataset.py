@@ -180,8 +180,9 @@ class Dataset:
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
-            Atoms.of(values).warn(values, names)
-            return cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+            found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+            found.atoms.warn(values, names)
+            return found
         index = X.index if isinstance(X, pd.DataFrame) else None
         codes, seen = encode_regimes(regimes, kept, n_all, index)
         warn_about_rare_labels(codes, seen)
@@ -190,8 +191,9 @@ class Dataset:
         )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
-        Atoms.of(values, codes).warn(values, names)
-        return cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+        found = cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+        found.atoms.warn(values, names)
+        return found
 
     @property
     def n_rows(self) -> int:

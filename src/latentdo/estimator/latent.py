@@ -24,7 +24,7 @@ from latentdo.estimator.arguments import (
     plain_arguments,
     seed_of,
 )
-from latentdo.estimator.messages import at_the_limit, contested, noting, print_step
+from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.mechanisms.registry import own_family, register_family
@@ -314,6 +314,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         request = make_request(parameters, sample.n_variables)
         if self.density == "auto":
             notes.append("Rows that are streamed are fitted with straight lines; curves were not looked for.")
+        if any(sample.atoms.rounded) or sample.atoms.has_masses:
+            notes.append(STREAMED_AS_THEY_ARE)
+            warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report)
         result = replace(result, data_hash=stream.content_hash)
         self._conclude(result, sample, notes, streamed_rows=stream.n_rows)

@@ -182,7 +182,9 @@ def _side(values: Array, counts: NDArray[np.int64], i: int) -> Side:
     rest = np.repeat(np.delete(values, i), np.delete(counts, i))
     step = STEP * float(np.subtract(*np.quantile(rest, (0.75, 0.25))))
     distance = np.abs(rest - values[i])
-    reach = max(step, 1.5 * distance.min())  # with one value at least, where the column is rounded
+    reach = max(
+        step, 1.5 * float(np.median(np.diff(values)))
+    )  # one value at least, where the column is rounded
     return side if (distance < reach).mean() * step > CUT * reach else 0
 
 

@@ -44,7 +44,7 @@ def test_fits_are_reproducible_and_say_what_they_saw(violation):
 @pytest.mark.parametrize("violation", ["rounding", "detection-limit", "zeros"])
 def test_interventions_are_found_all_the_same(violation):
     options = {"n_variables": 4, "n_samples": 1000, "n_regimes": 2, "separation": 4.0}
-    data = simulate(preset="field", violation=violation, random_state=1003, **options)
+    data = simulate(preset="field", violation=violation, random_state=1004, **options)
     est = fit(data.X, noise="gaussian")
     assert est.n_regimes_ == 2
     np.testing.assert_array_equal(est.targets_.to_numpy(), data.targets.to_numpy())

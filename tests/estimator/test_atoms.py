@@ -50,6 +50,18 @@ def test_interventions_are_found_all_the_same(violation):
     np.testing.assert_array_equal(est.targets_.to_numpy(), data.targets.to_numpy())
 
 
+def test_zeros_of_new_rows_say_nothing(tmp_path):
+    options = {"n_variables": 4, "n_samples": 1000, "n_regimes": 2, "separation": 4.0}
+    data = simulate(preset="field", violation="zeros", random_state=1004, **options)
+    est = fit(data.X, noise="gaussian")
+    assert (est.predict(data.X) == est.regimes_).mean() > 0.9
+    nothing = est.predict_proba(data.X.iloc[:1] * 0.0)
+    np.testing.assert_allclose(nothing, est.regime_weights_[None])
+    est.save(tmp_path / "model")
+    again = LatentInterventionDAG.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(data.X), est.predict_proba(data.X))
+
+
 def test_values_that_interventions_set_are_found_as_before():
     data = simulate(n_variables=3, edges_per_node=1, n_samples=1200, intervention="atomic", random_state=1)
     est = LatentInterventionDAG(density="linear", noise="gaussian").fit(data.X)

@@ -91,6 +91,11 @@ class Atoms:
         """Whether any column has limits or zeros."""
         return any(self.masses)
 
+    @property
+    def zeros(self) -> tuple[int, ...]:
+        """Columns whose zeros stand for any value."""
+        return tuple(j for j, masses in enumerate(self.masses) if any(mass.side == 0 for mass in masses))
+
     def spread(self, x: Array, rng: np.random.Generator) -> Array:
         """The rows ``[n, d]`` with rounded values spread evenly over their rounding; limits and zeros stay."""
         if not any(self.rounded):

@@ -32,6 +32,7 @@ from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
+from latentdo.solvers.hidden_values import responsibilities_of_seen
 
 Array = NDArray[np.float64]
 
@@ -342,6 +343,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
             configuration["targets_given"] = dataset.targets is not None
+        if zeros := dataset.atoms.zeros:
+            configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
@@ -354,9 +357,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
 
     def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``."""
-        _, z = self._standardise(X)
-        return self.result_.model.responsibilities(z)
+        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``.
+
+        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
+        """
+        x, z = self._standardise(X)
+        zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
+        return responsibilities_of_seen(self.result_.model, z, (x == 0.0) & zeros)
 
     def score_samples(self, X: Any) -> Array:
         """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""

@@ -21,14 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
+from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.data.atoms import Side
+from latentdo.model.assignment import assign
+from latentdo.model.fitted import FittedModel
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.settings import (
+    FILLING_DRAWS,
     FILLING_MIXTURE,
     FILLING_RIDGE,
     FILLING_ROUNDS,
@@ -79,6 +83,31 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     for j, rows, _, _ in hidden:
         x[rows, j] = filled[rows, j]
     return replace(dataset, x=x)
+
+
+def responsibilities_of_seen(model: FittedModel, z: Array, hidden: NDArray[np.bool_]) -> Array:
+    """Responsibilities ``[n, K]`` of rows by what is not ``hidden [n, d]`` of them.
+
+    Where something is, the density of the rest is that of a Gaussian with the moments of the regime.
+    """
+    out = model.responsibilities(z)
+    rows = np.flatnonzero(hidden.any(axis=1))
+    if not rows.size:
+        return out
+    rng, weights = np.random.default_rng(0), model.topology.weights
+    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(weights.size)]
+    patterns, which = np.unique(hidden[rows], axis=0, return_inverse=True)
+    for place, pattern in enumerate(patterns):
+        mine, seen = rows[which.ravel() == place], np.flatnonzero(~pattern)
+        density = np.zeros((mine.size, weights.size))
+        for k, drawn in enumerate(draws if seen.size else []):
+            spread = np.cov(drawn[:, seen].T).reshape(seen.size, seen.size)
+            ridge = FILLING_RIDGE * np.eye(seen.size)
+            density[:, k] = multivariate_normal(drawn[:, seen].mean(axis=0), spread + ridge).logpdf(
+                z[mine][:, seen]
+            )
+        out[mine] = assign(density, weights).responsibilities
+    return out
 
 
 def _begin(z: Array, hidden: list[Hidden], rng: np.random.Generator) -> None:

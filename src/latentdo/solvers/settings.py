@@ -415,6 +415,9 @@ FILLING_STARTS: Final = 2
 FILLING_ROWS: Final = 5000
 """Most rows that mixtures are fitted to; values are drawn in all."""
 
+FILLING_DRAWS: Final = 4000
+"""Draws that give the moments of a regime, to 2 %."""
+
 FILLING_RIDGE: Final = 1e-4
 """Added to variances of standardised columns: copies of columns would leave no noise."""
 

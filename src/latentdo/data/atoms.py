@@ -115,7 +115,7 @@ class Atoms:
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
         masses = [
-            f"{name!r} ({_KINDS[mass.side]} {mass.value:.4g}, {(x[:, j] == mass.value).mean():.0%} of the rows)"
+            f"{name!r} ({_KINDS[mass.side]} {mass.value:.4g}, {at(x[:, j], mass.value).mean():.0%} of the rows)"
             for j, name in enumerate(names)
             for mass in self.masses[j]
         ]
@@ -126,6 +126,11 @@ class Atoms:
                 "themselves. If an intervention set them, say so with labels (regimes)."
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
+def at(column: Array, value: float) -> NDArray[np.bool_]:
+    """Rows of a column that have a value."""
+    return np.asarray(np.abs(column - value) <= SAME * np.ptp(column))
 
 
 _KINDS: Final = {-1: "at the lower limit", 0: "at", 1: "at the upper limit"}
@@ -165,7 +170,10 @@ def _was_set(rows: NDArray[np.bool_], regimes: NDArray[np.int64] | None) -> bool
 def _different(column: Array) -> tuple[Array, NDArray[np.int64]]:
     """The different values of a column, ascending, and how many rows have each."""
     values, counts = np.unique(column, return_counts=True)
-    first = np.append(True, np.diff(values) > SAME * (values[-1] - values[0]))
+    with np.errstate(
+        over="ignore"
+    ):  # of columns from one end of float64 to the other, which are one value here
+        first = np.append(True, np.diff(values) > SAME * (values[-1] - values[0]))
     return values[first], np.add.reduceat(counts, np.flatnonzero(first)).astype(np.int64)
 
 
@@ -198,7 +206,8 @@ def _spread(column: Array, masses: Sequence[Mass], rng: np.random.Generator) -> 
     gaps = np.diff(values)
     finest = minimum_filter1d(np.append(gaps, gaps[-1]), NEIGHBOURS, mode="nearest")
     width = finest[np.searchsorted(values, column, side="right").clip(1) - 1]
-    width[np.isin(column, [mass.value for mass in masses])] = 0.0
+    for mass in masses:
+        width[at(column, mass.value)] = 0.0
     spread = column + width * rng.uniform(-0.5, 0.5, column.size)
     # What cannot be negative was rounded to zero from above.
     return np.asarray(np.abs(spread) if values[0] >= 0.0 else spread)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from latentdo.data.atoms import Atoms, Mass
+from latentdo.data.atoms import Atoms
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
@@ -221,17 +221,6 @@ class Dataset:
     def atoms(self) -> Atoms:
         """What is not continuous about the columns: rounded values, limits, zeros."""
         return Atoms.of(self.x, self.regimes)
-
-    @property
-    def masses(self) -> tuple[tuple[Mass, ...], ...]:
-        """Limits and zeros of every column, in standardised units."""
-        return tuple(
-            tuple(
-                mass._replace(value=float(self.preprocessor.forward_column(name, mass.value)[0]))
-                for mass in masses
-            )
-            for name, masses in zip(self.columns, self.atoms.masses, strict=True)
-        )
 
     def spread(self, random_state: int) -> Self:
         """The same rows with rounded values spread over their rounding, for a fit; see :class:`Atoms`."""

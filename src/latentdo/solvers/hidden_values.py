@@ -27,7 +27,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
-from latentdo.data.atoms import Side
+from latentdo.data.atoms import Side, at
 from latentdo.model.assignment import assign
 from latentdo.model.fitted import FittedModel
 from latentdo.notices import ignoring_in_sklearn
@@ -69,10 +69,10 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     """
     z = dataset.z.copy()
     hidden = []
-    for j, masses in enumerate(dataset.masses):
-        for value, side in masses:
-            rows = np.flatnonzero(dataset.x[:, j] == dataset.x[np.abs(z[:, j] - value).argmin(), j])
-            hidden.append(Hidden(j, rows, value, side))
+    for j, masses in enumerate(dataset.atoms.masses):
+        for mass in masses:
+            rows = np.flatnonzero(at(dataset.x[:, j], mass.value))
+            hidden.append(Hidden(j, rows, float(z[rows[0], j]), mass.side))
     rng = np.random.default_rng([random_state, *b"hidden"])
     with threadpool_limits(limits=1), ignoring_in_sklearn(ConvergenceWarning):
         _begin(z, hidden, rng)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+from latentdo.data.atoms import Atoms
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
@@ -147,8 +148,8 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat, labels were given without saying which of them is observational, or a label with very few rows
-            is spelt almost as another one.
+            rows repeat, values are rounded or shared by many rows, labels were given without saying which of them is
+            observational, or a label with very few rows is spelt almost as another one.
         """
         if missing not in ("error", "drop"):
             raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
@@ -179,7 +180,9 @@ class Dataset:
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
-            return cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+            found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+            found.atoms.warn(values, names)
+            return found
         index = X.index if isinstance(X, pd.DataFrame) else None
         codes, seen = encode_regimes(regimes, kept, n_all, index)
         warn_about_rare_labels(codes, seen)
@@ -188,7 +191,9 @@ class Dataset:
         )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
-        return cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+        found = cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+        found.atoms.warn(values, names)
+        return found
 
     @property
     def n_rows(self) -> int:
@@ -211,6 +216,18 @@ class Dataset:
         z = np.ascontiguousarray(self.preprocessor.forward(self.x))
         z.setflags(write=False)
         return z
+
+    @cached_property
+    def atoms(self) -> Atoms:
+        """What is not continuous about the columns: rounded values, limits, zeros."""
+        return Atoms.of(self.x, self.regimes)
+
+    def spread(self, random_state: int) -> Self:
+        """The same rows with rounded values spread over their rounding, for a fit; see :class:`Atoms`."""
+        if not any(self.atoms.rounded):
+            return self
+        rng = np.random.default_rng([random_state, *b"atoms"])
+        return replace(self, x=self.atoms.spread(self.x, rng))
 
     def take(self, rows: ArrayLike) -> Self:
         """Select rows by position, repeats allowed; the preprocessor stays the same."""

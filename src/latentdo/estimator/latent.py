@@ -24,7 +24,7 @@ from latentdo.estimator.arguments import (
     plain_arguments,
     seed_of,
 )
-from latentdo.estimator.messages import at_the_limit, contested, noting, print_step
+from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.mechanisms.registry import own_family, register_family
@@ -32,6 +32,7 @@ from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
+from latentdo.solvers.hidden_values import responsibilities_of_seen
 
 Array = NDArray[np.float64]
 
@@ -314,6 +315,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         request = make_request(parameters, sample.n_variables)
         if self.density == "auto":
             notes.append("Rows that are streamed are fitted with straight lines; curves were not looked for.")
+        if any(sample.atoms.rounded) or sample.atoms.has_masses:
+            notes.append(STREAMED_AS_THEY_ARE)
+            warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report)
         result = replace(result, data_hash=stream.content_hash)
         self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
@@ -339,6 +343,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
             configuration["targets_given"] = dataset.targets is not None
+        if zeros := dataset.atoms.zeros:
+            configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
@@ -351,9 +357,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
 
     def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``."""
-        _, z = self._standardise(X)
-        return self.result_.model.responsibilities(z)
+        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``.
+
+        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
+        """
+        x, z = self._standardise(X)
+        zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
+        return responsibilities_of_seen(self.result_.model, z, (x == 0.0) & zeros)
 
     def score_samples(self, X: Any) -> Array:
         """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""

@@ -9,6 +9,13 @@ from typing import Any
 from latentdo.notices import collecting, warn
 from latentdo.result import FitResult
 
+STREAMED_AS_THEY_ARE = (
+    "Some columns are rounded, or share single values (limits, zeros) among many rows, and streamed rows are fitted as "
+    "they are: regimes may owe their existence to that. Compare with a fit to as many rows as fit into memory, which "
+    "allows for it."
+)
+"""What is said of streamed rows that are not quite continuous."""
+
 
 @contextmanager
 def noting() -> Iterator[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import solve as solve_by_density
+from latentdo.solvers.hidden_values import fill
 from latentdo.solvers.lines import solve as solve_lines
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
@@ -94,7 +95,33 @@ class Request:
 
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
-    """Fit with the solver that the request asks for."""
+    """Fit with the solver that the request asks for, to rows without rounding, limits and zeros."""
+    rows = dataset.spread(request.random_state)
+    solve_rows = _solve_filled if rows.atoms.has_masses else _solve
+    result = solve_rows(rows, request, progress)
+    return result if rows is dataset else replace(result, data_hash=dataset.content_hash())
+
+
+def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and fit once more."""
+    data_hash, known = dataset.content_hash(), dataset.n_regimes > 1
+    filled = fill(dataset, request.random_state, clusters=known)
+    first = replace(_solve(filled, request, progress), data_hash=data_hash)
+    if known or first.n_regimes == 1 or first.status == "interrupted":
+        return first
+    try:
+        again = _solve(fill(dataset, request.random_state, clusters=True), request, progress)
+    except KeyboardInterrupt:
+        return replace(first, status="interrupted", message="hidden values were filled in only once")
+    return replace(
+        again,
+        data_hash=data_hash,
+        history=(*first.history, *again.history),
+        seconds=first.seconds + again.seconds,
+    )
+
+
+def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))

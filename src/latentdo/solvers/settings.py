@@ -376,6 +376,34 @@ SINH_BOUNDS: Final = ((-5.0, 5.0), (-5.0, 5.0), (-2.0, 2.0), (-5.0, 5.0))
 """Bounds of its location, log-scale, log-tail and skewness, for standardised residuals."""
 
 # ---------------------------------------------------------------------------------------------------------------
+# What limits and zeros hide
+# ---------------------------------------------------------------------------------------------------------------
+
+FILLING_SWEEPS: Final = 15
+"""Turns of draws and parameters. The share of hidden cells decides how many are needed; for a fifth, five would do."""
+
+FILLING_STEPS: Final = 2
+"""Steps of EM in each turn of a mixture, from where the last one ended."""
+
+FILLING_ROUNDS: Final = 2
+"""How often the number of Gaussians is chosen: the first time by values that were drawn from a single one."""
+
+FILLING_MIXTURE: Final = 8
+"""Gaussians at most: tables with four regimes take three to five (noise, atoms)."""
+
+FILLING_STARTS: Final = 2
+"""Starts of each mixture that is compared."""
+
+FILLING_ROWS: Final = 5000
+"""Most rows that mixtures are fitted to; values are drawn in all."""
+
+FILLING_DRAWS: Final = 4000
+"""Draws that give the moments of a regime, to 2 %."""
+
+FILLING_RIDGE: Final = 1e-4
+"""Added to variances of standardised columns: copies of columns would leave no noise."""
+
+# ---------------------------------------------------------------------------------------------------------------
 # Any family of mechanisms, fitted to weighted rows
 # ---------------------------------------------------------------------------------------------------------------
 

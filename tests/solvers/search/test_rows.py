@@ -124,7 +124,7 @@ def test_what_noise_of_any_shape_absorbed_is_split_off_again(skewed):
     state = regime_moves.drop_while_better(problem, state)
     state = regime_moves.drop_targets_while_better(problem, state)
     truth = em.refine(problem, responsibilities, adjacency)
-    assert state.evidence > truth.evidence - 5.0
+    assert state.evidence > truth.evidence - 10.0  # a Gaussian more or fewer in a shape is worth that much
     assert (
         adjusted_rand_score(truth.responsibilities.argmax(axis=1), state.responsibilities.argmax(axis=1))
         > 0.8

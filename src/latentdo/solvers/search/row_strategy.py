@@ -165,6 +165,8 @@ class RowStrategy:
 
 
 def _simplest(problem: Problem, state: State) -> State:
-    """Without regimes and targets that evidence does not ask for."""
+    """Without regimes and targets that evidence does not ask for, and with shapes of noise chosen once more."""
     state = regime_moves.drop_while_better(problem, state)
+    fresh = refine(problem, state.responsibilities, state.adjacency)
+    state = fresh if fresh.evidence > state.evidence else state
     return regime_moves.drop_targets_while_better(problem, state)

@@ -437,7 +437,7 @@ class RowLearner(FreeTargets):
         parents: NDArray[np.int64],
         known: NDArray[np.int8],
     ) -> list[NDArray[np.bool_]]:
-        """Who shares the reference mechanism to begin with: as lines or the model have it, or the largest alone."""
+        """Who shares the reference mechanism to begin with: as lines would have it, and as the model has it."""
         if (known != FREE).all():
             return [known != TARGET]
         graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
@@ -453,10 +453,6 @@ class RowLearner(FreeTargets):
             )  # regimes born since begin like the reference
             shares[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
             starts.append(shares)
-        largest = int(statistics.counts.argmax())
-        if known[largest] == FREE and not any(shares[largest] for shares in starts):
-            # Who leaves it may have had a mechanism of few rows for the reference.
-            starts.append((np.arange(len(known)) == largest) | (known == REFERENCE))
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
     def _rough_score(

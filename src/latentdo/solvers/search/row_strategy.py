@@ -64,27 +64,27 @@ class RowStrategy:
             state = relearn(problem, lines.responsibilities, adjacency=lines.adjacency, thorough=True)
             run.journal.note("graph", state)
             return Standing(state)
-        best: Standing | None = None
-        single: State | None = None
+        states, single = [], None
         for name, start in self._starts(problem, lines):
             if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
                 single = start
             # The graph of unborn regimes is another one: it is searched when all are there.
-            state = _simplest(problem, regime_moves.improve(problem, start, same_graph=True))
-            run.journal.note(name, state)
-            if best is None or state.evidence > best.state.evidence:
-                best = Standing(state)
-                run.journal.keep(best)
-        assert best is not None
-        state = _simplest(problem, regime_moves.improve(problem, best.state))
-        again = relearn(
-            problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
-        )
-        state = again if again.evidence > state.evidence else state
+            states.append(_simplest(problem, regime_moves.improve(problem, start, same_graph=True)))
+            run.journal.note(name, states[-1])
+            run.journal.keep(Standing(max(states, key=_evidence)))
+        state = _simplest(problem, regime_moves.improve(problem, max(states, key=_evidence)))
+        state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = regime_moves.fit_into(problem, state, problem.max_regimes)
         run.journal.note("final", state)
-        return self._verdict(run, Standing(state), single)
+        hidden = [state] if state.n_regimes > 1 else [one for one in states if one.n_regimes > 1]
+        if single is None or not hidden:
+            return Standing(state)
+        if state.n_regimes == 1:
+            single = max(single, state, key=_evidence)
+        found = max(hidden, key=_evidence)
+        doubtful, comparison = driver.doubt(problem, found.evidence, {"one regime": single.evidence})
+        return Standing(_best_graph(problem, single) if doubtful else found, comparison)
 
     def salvage(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`: what lines found, if the family has nothing yet."""
@@ -155,13 +155,17 @@ class RowStrategy:
             )
             yield "as lines", refine(problem, first.responsibilities, lines.adjacency, model=first.model)
 
-    def _verdict(self, run: Run, standing: Standing, single: State | None) -> Standing:
-        """One regime, unless hidden interventions beat it clearly."""
-        found = standing.state
-        if single is None or found.n_regimes == 1:
-            return standing
-        doubtful, comparison = driver.doubt(run.problem, found.evidence, {"one regime": single.evidence})
-        return replace(standing, state=single if doubtful else found, comparison=comparison)
+
+def _evidence(state: State) -> float:
+    return state.evidence
+
+
+def _best_graph(problem: Problem, state: State) -> State:
+    """The graph searched by all means there are, for the rows as they are assigned now."""
+    again = relearn(
+        problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
+    )
+    return max(again, state, key=_evidence)
 
 
 def _simplest(problem: Problem, state: State) -> State:

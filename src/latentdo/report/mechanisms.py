@@ -160,9 +160,9 @@ def _noise(result: FitResult, j: int) -> str | None:
     count = mechanism.noise.weights.size
     shape = "nearly uniform" if mechanism.noise.is_comb else f"a mixture of {count} Gaussians"
     shape = "Gaussian" if count == 1 else shape
-    if mechanism.growth == 0.0:
+    if not mechanism.grows:
         return shape
-    return f"{shape}, {'wider' if mechanism.growth > 0.0 else 'narrower'} where the value is high"
+    return f"{shape}, {'wider' if mechanism.growth[0] > 0.0 else 'narrower'} where the value is high"
 
 
 def _inside(result: FitResult, variable: int) -> str:

@@ -88,10 +88,11 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
             reach = 0
             if value > best:
                 noise, best = Noise(*shape), value
-                found = LinearMechanism(coefficients, noise, growth=growth)
+                grown = tuple(growth.tolist())
+                found = LinearMechanism(coefficients, noise, growth=grown)
                 if level != LINE:
-                    n_free = coefficients.size + noise.n_parameters + (growth != 0.0)
-                    found = cls(np.concatenate([[level], knots.ravel(), coefficients]), noise, n_free, growth)
+                    n_free = found.n_parameters
+                    found = cls(np.concatenate([[level], knots.ravel(), coefficients]), noise, n_free, grown)
         assert found is not None
         return found
 

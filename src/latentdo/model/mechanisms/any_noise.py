@@ -35,70 +35,83 @@ from latentdo.model.regression import regression, weighted_gram
 TURNS = 3
 """How often coefficients and shape take turns."""
 
-GROWTH_STEPS = 4
-"""Newton steps towards the likeliest growth of a scale; the problem is concave in one number."""
+GROWTH_STEPS = 6
+"""Newton steps towards the likeliest growth of a scale; the problem is concave in two numbers."""
 
 LARGEST_STEP = 0.5
-"""Change of the growth in one of them at most: far from the answer they overshoot."""
+"""Change of either of them in one step at most: far from the answer they overshoot."""
+
+
+@njit
+def log_scales(signal, growth):  # type: ignore[no-untyped-def]
+    """Logarithm of the scale of the noise, ``[n]``."""
+    return growth[0] * signal + growth[1] * signal * signal
 
 
 @njit
 def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
-    r"""How the scale of residuals grows with the signal, and what that gains in nats.
+    r"""How the scale of residuals grows with the signal, ``[2]``, and what that gains in nats.
 
-    The growth :math:`g` of :math:`\sigma_i = \sigma e^{g s_i}` by Gaussian quasi-likelihood, which is right on average
-    whatever the shape of the noise.
+    The growth of :math:`\sigma_i = \sigma e^{g_1 s_i + g_2 s_i^2}` by Gaussian quasi-likelihood, which is right on
+    average whatever the shape of the noise.
     """
-    total, middle = weights.sum(), (weights * signal).sum()
-    growth = 0.0
+    n, total = residual.shape[0], weights.sum()
+    middle, middle2 = (weights * signal).sum(), (weights * signal * signal).sum()
+    growth, sums = np.zeros(2), np.empty(5)
+    before = (weights * residual * residual).sum()
     for _ in range(GROWTH_STEPS):
-        square, first, second = 0.0, 0.0, 0.0
-        for i in range(residual.shape[0]):
-            part = weights[i] * residual[i] ** 2 * np.exp(-2.0 * growth * signal[i])
-            square += part
-            first += part * signal[i]
-            second += part * signal[i] * signal[i]
-        curvature = 2.0 * total * (second / square - (first / square) ** 2)
-        if not curvature > 0.0:
-            return 0.0, 0.0
-        step = (total * first / square - middle) / curvature
-        growth += min(max(step, -LARGEST_STEP), LARGEST_STEP)
-    before, after = 0.0, 0.0
-    for i in range(residual.shape[0]):
-        part = weights[i] * residual[i] ** 2
-        before += part
-        after += part * np.exp(-2.0 * growth * signal[i])
-    return growth, 0.5 * total * np.log(before / after) - growth * middle
+        sums[:] = 0.0
+        for i in range(n):
+            u = signal[i]
+            part = weights[i] * residual[i] ** 2 * np.exp(-2.0 * u * (growth[0] + growth[1] * u))
+            for a in range(5):
+                sums[a] += part
+                part *= u
+        first, second = sums[1] / sums[0], sums[2] / sums[0]
+        # Half of the curvature over the rows, which is the covariance of (s, s^2) with these weights.
+        aa, ab = second - first**2, sums[3] / sums[0] - first * second
+        bb = sums[4] / sums[0] - second**2
+        determinant = aa * bb - ab * ab
+        if not determinant > 1e-9 * aa * bb:
+            return np.zeros(2), 0.0
+        along, across = 0.5 * (first - middle / total), 0.5 * (second - middle2 / total)
+        steps = ((bb * along - ab * across) / determinant, (aa * across - ab * along) / determinant)
+        for a in range(2):
+            growth[a] += min(max(steps[a], -LARGEST_STEP), LARGEST_STEP)
+    after = (weights * residual * residual * np.exp(-2.0 * log_scales(signal, growth))).sum()
+    gain = 0.5 * total * np.log(before / after) - growth[0] * middle - growth[1] * middle2
+    return growth, gain
 
 
 @njit
 def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[no-untyped-def]
     """Shape and growth of noise whose scale follows the signal, and their log-likelihood less cost, if that pays."""
-    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    cost = np.log(max(weights.sum(), 2.0))  # two numbers, half a logarithm each
     growth, gain = likeliest_growth(raw, signal, weights)
-    if gain > half_log:
-        bins, mean, spread = histogram(raw * np.exp(-growth * signal), weights)
+    if gain > cost:
+        scales = log_scales(signal, growth)
+        bins, mean, spread = histogram(raw * np.exp(-scales), weights)
         other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
-        better -= growth * (weights * signal).sum() + half_log
+        better -= (weights * scales).sum() + cost
         if better > value:
             return other, better, growth
-    return shape, value, 0.0
+    return shape, value, np.zeros(2)
 
 
 @njit
 def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-def]
     """The same with as many Gaussians as before, and growth if there was some."""
-    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    cost = np.log(max(weights.sum(), 2.0))
     loss = 0.0
-    if growth != 0.0:
+    if growth.any():
         growth, _ = likeliest_growth(raw, signal, weights)
-        loss = growth * (weights * signal).sum() + half_log
-    bins, _, spread = histogram(raw * np.exp(-growth * signal), weights)
+        loss = (weights * log_scales(signal, growth)).sum() + cost
+    bins, _, spread = histogram(raw * np.exp(-log_scales(signal, growth)), weights)
     if shape.shape[1] == COMB:
         shape, value = fit_comb(bins)
     else:
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
-        value -= 3.0 * half_log * (shape.shape[1] - 1)
+        value -= 1.5 * cost * (shape.shape[1] - 1)
     return shape, value - loss, growth
 
 
@@ -139,7 +152,7 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     weighted_gram(rows, last, values, weights, gram)
     regression(gram, width, factor, contrast)
     raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth, left = start, 0.0, 0.0, TURNS
+    shape, value, growth, left = start, 0.0, np.zeros(2), TURNS
     while True:
         for i in range(n):
             fitted = 0.0
@@ -147,22 +160,22 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
                 fitted -= contrast[a] * rows[i, a]
             raw[i] = values[i] - fitted
             signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
-        if left == TURNS and growth == 0.0:
+        if left == TURNS and not growth.any():
             bins, mean, spread = histogram(raw, weights)
             shape, value = choose_shape(bins, mean, spread, start, reach)
         else:
             shape, value, growth = next_shape(raw, signal, weights, shape, growth)
-        left = 0 if last == 1 or (shape.shape[1] == 1 and growth == 0.0) else left - 1
-        if left == 0 and growth == 0.0 and last > 1:
+        left = 0 if last == 1 or (shape.shape[1] == 1 and not growth.any()) else left - 1
+        if left == 0 and not growth.any() and last > 1:
             # Not before the coefficients are good: a scale can make up for a wrong slope.
             shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-            left = TURNS if growth != 0.0 else 0
+            left = TURNS if growth.any() else 0
         if left == 0:
             break
-        as_squares(raw, np.exp(growth * signal), weights, shape, values, precision, shifted)
+        as_squares(raw, np.exp(log_scales(signal, growth)), weights, shape, values, precision, shifted)
         weighted_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
-    if shape.shape[1] == 1 and growth == 0.0:
+    if shape.shape[1] == 1 and not growth.any():
         shape[1, 0] = 0.0
         shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
     # One variance and the constant are there whatever the shape.
@@ -273,7 +286,7 @@ class AnyNoise(Shaped):
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, shape: Array, reach: int) -> LinearMechanism:
         coefficients, growth, shape, _ = fit_rows(_rows(x, y), np.ascontiguousarray(weights), shape, reach)
-        return LinearMechanism(coefficients, Noise(*shape), growth=growth)
+        return LinearMechanism(coefficients, Noise(*shape), growth=tuple(growth.tolist()))
 
 
 def as_shape(noise: Noise) -> Array:

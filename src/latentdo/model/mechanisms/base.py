@@ -16,7 +16,9 @@ from latentdo.model.mechanisms.noise import Noise
 GROWTH_REACH = 3.0
 """Size of a signal, in standard deviations of its variable, beyond which noise that grows with it grows no further."""
 
-_FASTEST = 100.0  # growth of a noise; its scale then stays finite
+NO_GROWTH = (0.0, 0.0)
+
+_FASTEST = 25.0  # growth of a noise; its scale then stays finite
 
 Array = NDArray[np.float64]
 Parents = NDArray[np.int64]
@@ -88,7 +90,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveNoise(Mechanism):
-    r"""A function of the parents, the signal, plus noise: :math:`y = f(x) + e^{g f(x)} \varepsilon`.
+    r"""A function of the parents, the signal, plus noise: :math:`y = f(x) + e^{g_1 f(x) + g_2 f(x)^2} \varepsilon`.
 
     Parameters
     ----------
@@ -98,26 +100,32 @@ class AdditiveNoise(Mechanism):
         Density of the rest.
     n_free : int, optional
         How many parameters, of function and noise, were fitted, if not all: what is shared is charged once.
-    growth : float
-        How fast the scale of the noise grows with the signal, :math:`g`; zero where noise does not depend on parents.
+    growth : tuple of two floats
+        How the logarithm of the scale of the noise depends on the signal, :math:`g`: its slope and its bend; zeros
+        where noise does not depend on parents.
     """
 
     parameters: Array
     noise: Noise
     n_free: int | None = None
-    growth: float = 0.0
+    growth: tuple[float, float] = NO_GROWTH
 
     @property
     def n_parameters(self) -> int:
         """Free parameters of function and noise."""
         if self.n_free is not None:
             return self.n_free
-        return self.parameters.size + self.noise.n_parameters + (self.growth != 0.0)
+        return self.parameters.size + self.noise.n_parameters + (2 if self.grows else 0)
 
     @property
     def is_plain(self) -> bool:
         """Whether the noise is one Gaussian, the same for all parents."""
-        return self.noise.weights.size == 1 and self.growth == 0.0
+        return self.noise.weights.size == 1 and not self.grows
+
+    @property
+    def grows(self) -> bool:
+        """Whether the scale of the noise depends on the signal."""
+        return self.growth != NO_GROWTH
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
@@ -130,12 +138,13 @@ class AdditiveNoise(Mechanism):
 
     def scaled(self, signal: Array) -> Array:
         """Logarithm of the scale of the noise, ``[n]``, where the function has these values."""
-        return self.growth * np.clip(signal, -GROWTH_REACH, GROWTH_REACH)
+        reached = np.clip(signal, -GROWTH_REACH, GROWTH_REACH)
+        return np.asarray(reached * (self.growth[0] + self.growth[1] * reached))
 
     def residual(self, x: Array, y: Array) -> tuple[Array, Array]:
         """What is left of ``y``, in units of the noise, and the logarithm of these units, both ``[n]``."""
         signal = self.mean(x)
-        if self.growth == 0.0:
+        if not self.grows:
             return y - signal, np.zeros(len(y))
         log_scale = self.scaled(signal)
         return (y - signal) * np.exp(-log_scale), log_scale
@@ -164,7 +173,7 @@ class AdditiveNoise(Mechanism):
             **join("parameters", [one.parameters for one in mechanisms]),
             **join("noises", [one.noise.to_array() for one in mechanisms]),
             "n_free": np.array(free, dtype=np.int64),
-            "growth": np.array([one.growth for one in mechanisms]),
+            "growth": np.array([one.growth for one in mechanisms]).reshape(-1, 2),
         }
 
     @classmethod
@@ -172,13 +181,13 @@ class AdditiveNoise(Mechanism):
         """See :class:`Mechanism`."""
         found = []
         growths = np.array(arrays["growth"], dtype=np.float64)
-        if not (np.abs(growths) < _FASTEST).all():
+        if growths.shape != (len(parents), 2) or not (np.abs(growths) < _FASTEST).all():
             raise ValueError("the growth of a noise is not such as a fit gives")
         parts = (
             split("parameters", arrays),
             split("noises", arrays),
             arrays["n_free"].tolist(),
-            growths.tolist(),
+            [tuple(growth) for growth in growths.tolist()],
         )
         for parameters, noise, free, growth, inputs in zip(*parts, parents, strict=True):
             cls.check(parameters, inputs.size)

@@ -39,7 +39,7 @@ class LinearMechanism(AdditiveNoise):
     @property
     def linear_form(self) -> LinearForm | None:
         """See :class:`Mechanism`."""
-        if self.growth != 0.0:
+        if self.grows:
             return None  # no single variance, and noise that is not centred moves the coefficients too
         centred = self.parameters.copy()
         centred[0] += self.noise.mean
@@ -66,7 +66,7 @@ class LinearMechanism(AdditiveNoise):
         coefficients = np.concatenate([one.parameters for one in mechanisms])
         out = np.empty((len(mechanisms), len(z)))
         _residuals(z, np.array(variables, dtype=np.int64), joined, coefficients, starts, out)
-        if all(one.noise.is_gaussian and one.growth == 0.0 for one in mechanisms):
+        if all(one.noise.is_gaussian and not one.grows for one in mechanisms):
             variances = np.array([one.noise.variances[0] for one in mechanisms])[:, None]
             return np.asarray(-0.5 * (LOG_2PI + np.log(variances) + out**2 / variances))
         densities = []

@@ -13,6 +13,7 @@ from latentdo.solvers.nonlinear.learner import fit_from, flexible_noise, with_ne
 from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.regime_moves import Birth
+from latentdo.solvers.settings import MIXED_NOISE
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,13 @@ def test_a_birth_pays_by_the_row_and_not_with_coincidences(truth):
     strange = replace(state.model.topology, targets=np.zeros_like(state.targets))
     without_cause = replace(clearly, model=replace(state.model, topology=strange))
     assert not problem.learner.pays(problem, state, without_cause, [birth])
+
+
+def test_unlike_regimes_may_not_share_mixed_noise(make_problem, planted):
+    """One peak for each of two regimes would pass for the noise of one."""
+    learner = with_networks(make_problem(planted.x), MIXED_NOISE).learner
+    assert learner.joining(alike=True).n_gaussians == MIXED_NOISE
+    assert learner.joining(alike=False).n_gaussians == 1
 
 
 def test_a_fit_goes_on_from_given_mechanisms(truth, planted, one_hot):

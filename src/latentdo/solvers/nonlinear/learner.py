@@ -74,6 +74,10 @@ class NetworkLearner(RowLearner):
         """See :class:`RowLearner`: other parents are a fresh start."""
         return model.reference[j] if np.array_equal(model.parents[j], parents) else None
 
+    def joining(self, *, alike: bool) -> type[Networks]:
+        """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""
+        return self.family if alike else Networks
+
     def first_shares(
         self,
         problem: Problem,

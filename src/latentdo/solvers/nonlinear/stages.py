@@ -24,7 +24,7 @@ from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.search.driver import Run, Standing, doubt
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.search.regime_moves import settle
+from latentdo.solvers.search.regime_moves import fit_into, settle
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     FIRST_STEPS,
@@ -101,6 +101,9 @@ def search(run: NetworkRun) -> NetworkStanding:
     standing = find_order(run, run.problem, changes)
     for stage in (look_again, *FINISH, divide_regimes):
         standing = stage(run, standing)
+    if problem.n_labelled == 0:
+        state = fit_into(run.networks(standing.n_gaussians), standing.state, problem.max_regimes)
+        standing = replace(standing, state=state)
     return compare_with_single_regime(run, run.note("final", standing))
 
 

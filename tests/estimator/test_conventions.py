@@ -85,7 +85,7 @@ def test_what_the_user_should_know_is_warned_of_and_kept_in_the_result(table, da
     notes = " ".join(est.result_.warnings)
     assert "cuda" in notes
     assert "5 of 1005 rows repeat" in notes
-    assert "filled all of max_regimes=4 regimes" in notes
+    assert "All of max_regimes=4 regimes are in use" in notes
     with pytest.warns(UserWarning, match="All of max_regimes=5 regimes are in use"):
         LatentInterventionDAG(max_regimes=5, n_init=1).fit(table)
     names = np.array(["ctrl", "d1", "d2", "d3", "d4"], dtype=object)[data.regimes]

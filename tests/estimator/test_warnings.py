@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentdo import BootstrapDAG, LatentInterventionDAG
 from latentdo.data import DataWarning
+from latentdo.estimator.messages import at_the_limit
 from latentdo.notices import collecting, ignoring_in_sklearn, warn
 
 
@@ -138,3 +140,10 @@ def test_the_package_changes_no_filters_of_the_process():
         if any(word in path.read_text("utf-8") for word in ("catch_warnings()", "catch_warnings(record"))
     }
     assert users <= {"cli/console.py", "cli/commands/fit.py", "app/job.py"}
+
+
+def test_a_single_regime_is_doubted_where_the_search_had_used_all_it_was_allowed():
+    single = SimpleNamespace(n_regimes=1, history=({"regimes": 4}, {"regimes": 1}))
+    assert "filled all of max_regimes=4 regimes" in at_the_limit(single, 4)
+    assert at_the_limit(single, 5) == ""
+    assert at_the_limit(SimpleNamespace(n_regimes=1, history=()), 1) == ""

@@ -59,6 +59,8 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
     middle, middle2 = (weights * signal).sum(), (weights * signal * signal).sum()
     growth, sums = np.zeros(2), np.empty(5)
     before = (weights * residual * residual).sum()
+    if not before > VARIANCE_FLOOR * total:
+        return growth, 0.0  # parents that determine a variable leave rounding
     for _ in range(GROWTH_STEPS):
         sums[:] = 0.0
         for i in range(n):
@@ -67,6 +69,8 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
             for a in range(5):
                 sums[a] += part
                 part *= u
+        if not 0.0 < sums[0] < np.inf:
+            return np.zeros(2), 0.0
         first, second = sums[1] / sums[0], sums[2] / sums[0]
         # Half of the curvature over the rows, which is the covariance of (s, s^2) with these weights.
         aa, ab = second - first**2, sums[3] / sums[0] - first * second
@@ -79,6 +83,8 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
         for a in range(2):
             growth[a] += min(max(steps[a], -LARGEST_STEP), LARGEST_STEP)
     after = (weights * residual * residual * np.exp(-2.0 * log_scales(signal, growth))).sum()
+    if not 0.0 < after < np.inf:
+        return np.zeros(2), 0.0
     gain = 0.5 * total * np.log(before / after) - growth[0] * middle - growth[1] * middle2
     return growth, gain
 

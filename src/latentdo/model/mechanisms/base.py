@@ -181,7 +181,7 @@ class AdditiveNoise(Mechanism):
         """See :class:`Mechanism`."""
         found = []
         growths = np.array(arrays["growth"], dtype=np.float64)
-        if growths.shape != (len(parents), 2) or not (np.abs(growths) < _FASTEST).all():
+        if growths.ndim != 2 or growths.shape[1] != 2 or not (np.abs(growths) < _FASTEST).all():  # noqa: PLR2004
             raise ValueError("the growth of a noise is not such as a fit gives")
         parts = (
             split("parameters", arrays),

@@ -225,7 +225,10 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
             for a in range(c):
                 share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
                 total += share[a]
-            off, off2 = bins[1, i] - move, bins[2, i] - 2.0 * move * bins[1, i] + move * move
+            off = bins[1, i] - move
+            off2 = max(
+                bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0
+            )  # rounding of rows that are all alike
             for a in range(c):
                 part = bins[0, i] * share[a] / total / shape[2, a]
                 inverse += part

@@ -90,11 +90,12 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
         state = weigh(problem, model)
         responsibilities = state.responsibilities
         if best is not None:
-            rise = state.evidence - best.evidence
-            if rise < tolerance:
-                return state if rise > 0.0 else best
-            if state.evidence + (iterations - step) * rise < needed:
-                return state
+            if state.evidence < best.evidence + tolerance:
+                return state if state.evidence > best.evidence else best
+            if state.evidence < needed:
+                rise = state.evidence - best.evidence
+                if state.evidence + (iterations - step) * rise < needed:
+                    return state
         best = state
         if problem.all_labelled and step:
             break  # nothing is left to assign, and fits that go on gain next to nothing

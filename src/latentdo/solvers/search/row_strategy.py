@@ -73,6 +73,7 @@ class RowStrategy:
             run.journal.note(name, states[-1])
             run.journal.keep(Standing(max(states, key=_evidence)))
         state = _simplest(problem, regime_moves.improve(problem, max(states, key=_evidence)))
+        state = regime_moves.drop_targets_while_better(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = regime_moves.fit_into(problem, state, problem.max_regimes)
@@ -169,8 +170,6 @@ def _best_graph(problem: Problem, state: State) -> State:
 
 
 def _simplest(problem: Problem, state: State) -> State:
-    """Without regimes and targets that evidence does not ask for, and with shapes of noise chosen once more."""
+    """Without regimes that evidence does not ask for, and with shapes of noise chosen once more."""
     state = regime_moves.drop_while_better(problem, state)
-    fresh = refine(problem, state.responsibilities, state.adjacency)
-    state = fresh if fresh.evidence > state.evidence else state
-    return regime_moves.drop_targets_while_better(problem, state)
+    return max(refine(problem, state.responsibilities, state.adjacency), state, key=_evidence)

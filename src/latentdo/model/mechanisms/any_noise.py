@@ -53,40 +53,54 @@ def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
     r"""How the scale of residuals grows with the signal, ``[2]``, and what that gains in nats.
 
     The growth of :math:`\sigma_i = \sigma e^{g_1 s_i + g_2 s_i^2}` by Gaussian quasi-likelihood, which is right on
-    average whatever the shape of the noise.
+    average whatever the shape of the noise. A scale that falls and rises again is refused: that is what the wrong
+    direction of an edge leaves where noise has heavy tails. Then, the scale has no bend.
     """
-    n, total = residual.shape[0], weights.sum()
-    middle, middle2 = (weights * signal).sum(), (weights * signal * signal).sum()
-    growth, sums = np.zeros(2), np.empty(5)
+    total = weights.sum()
+    middle, middle2 = (weights * signal).sum() / total, (weights * signal * signal).sum() / total
+    reach = 2.0 * np.sqrt(max(middle2 - middle * middle, 0.0))
     before = (weights * residual * residual).sum()
     if not before > VARIANCE_FLOOR * total:
-        return growth, 0.0  # parents that determine a variable leave rounding
+        return np.zeros(2), 0.0  # parents that determine a variable leave rounding
+    for bent in (True, False):
+        growth = _climb_growth(residual, signal, weights, middle, middle2, bent)
+        ends = growth[0] + 2.0 * growth[1] * np.array([middle - reach, middle + reach])
+        if ends[0] * ends[1] > 0.0:
+            break
+    after = (weights * residual * residual * np.exp(-2.0 * log_scales(signal, growth))).sum()
+    if not 0.0 < after < np.inf:
+        return np.zeros(2), 0.0
+    return growth, total * (0.5 * np.log(before / after) - growth[0] * middle - growth[1] * middle2)
+
+
+@njit
+def _climb_growth(residual, signal, weights, middle, middle2, bent):  # type: ignore[no-untyped-def]
+    """Newton's way to the likeliest growth; ``middle`` and ``middle2`` are the means of the signal and its square."""
+    growth, sums = np.zeros(2), np.empty(5)
     for _ in range(GROWTH_STEPS):
         sums[:] = 0.0
-        for i in range(n):
+        for i in range(residual.shape[0]):
             u = signal[i]
             part = weights[i] * residual[i] ** 2 * np.exp(-2.0 * u * (growth[0] + growth[1] * u))
             for a in range(5):
                 sums[a] += part
                 part *= u
         if not 0.0 < sums[0] < np.inf:
-            return np.zeros(2), 0.0
+            return np.zeros(2)
         first, second = sums[1] / sums[0], sums[2] / sums[0]
-        # Half of the curvature over the rows, which is the covariance of (s, s^2) with these weights.
+        # Half of the curvature per row, which is the covariance of (s, s^2) with these weights.
         aa, ab = second - first**2, sums[3] / sums[0] - first * second
         bb = sums[4] / sums[0] - second**2
+        along, across = 0.5 * (first - middle), 0.5 * (second - middle2)
+        if not bent:
+            ab, across, bb = 0.0, 0.0, 1.0
         determinant = aa * bb - ab * ab
         if not determinant > 1e-9 * aa * bb:
-            return np.zeros(2), 0.0
-        along, across = 0.5 * (first - middle / total), 0.5 * (second - middle2 / total)
+            return np.zeros(2)
         steps = ((bb * along - ab * across) / determinant, (aa * across - ab * along) / determinant)
         for a in range(2):
             growth[a] += min(max(steps[a], -LARGEST_STEP), LARGEST_STEP)
-    after = (weights * residual * residual * np.exp(-2.0 * log_scales(signal, growth))).sum()
-    if not 0.0 < after < np.inf:
-        return np.zeros(2), 0.0
-    gain = 0.5 * total * np.log(before / after) - growth[0] * middle - growth[1] * middle2
-    return growth, gain
+    return growth
 
 
 @njit

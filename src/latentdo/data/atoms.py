@@ -115,7 +115,7 @@ class Atoms:
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
         masses = [
-            f"{name!r} ({_KINDS[mass.side]} {mass.value:.4g}, {at(x[:, j], mass.value).mean():.0%} of the rows)"
+            f"{name!r} ({_KINDS[mass.side]} {mass.value:.4g}, {_percent(at(x[:, j], mass.value))} of the rows)"
             for j, name in enumerate(names)
             for mass in self.masses[j]
         ]
@@ -135,6 +135,10 @@ def at(column: Array, value: float) -> NDArray[np.bool_]:
 
 _KINDS: Final = {-1: "at the lower limit", 0: "at", 1: "at the upper limit"}
 _SHOWN: Final = 8
+
+
+def _percent(rows: NDArray[np.bool_]) -> str:
+    return f"{rows.mean():.0%}" if rows.mean() >= 0.01 else "under 1%"
 
 
 def _shortened(words: Sequence[str]) -> str:
@@ -170,9 +174,8 @@ def _was_set(rows: NDArray[np.bool_], regimes: NDArray[np.int64] | None) -> bool
 def _different(column: Array) -> tuple[Array, NDArray[np.int64]]:
     """The different values of a column, ascending, and how many rows have each."""
     values, counts = np.unique(column, return_counts=True)
-    with np.errstate(
-        over="ignore"
-    ):  # of columns from one end of float64 to the other, which are one value here
+    # Columns from one end of float64 to the other are one value here.
+    with np.errstate(over="ignore"):
         first = np.append(True, np.diff(values) > SAME * (values[-1] - values[0]))
     return values[first], np.add.reduceat(counts, np.flatnonzero(first)).astype(np.int64)
 
@@ -195,9 +198,8 @@ def _side(values: Array, counts: NDArray[np.int64], i: int) -> Side:
     rest = np.repeat(np.delete(values, i), np.delete(counts, i))
     step = STEP * float(np.subtract(*np.quantile(rest, (0.75, 0.25))))
     distance = np.abs(rest - values[i])
-    reach = max(
-        step, 1.5 * float(np.median(np.diff(values)))
-    )  # one value at least, where the column is rounded
+    # One value at least, where the column is rounded.
+    reach = max(step, 1.5 * float(np.median(np.diff(values))))
     return side if (distance < reach).mean() * step > CUT * reach else 0
 
 

@@ -18,7 +18,7 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import GROWTH_REACH, AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import COMB, NEGLIGIBLE, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import COMB, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
     MOST_COMPONENTS,
     NARROWEST,
@@ -27,6 +27,7 @@ from latentdo.model.mechanisms.shapes import (
     best_move,
     choose_shape,
     climb,
+    fill_shares,
     fit_comb,
     histogram,
 )
@@ -142,18 +143,12 @@ def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type:
     level = np.log(shape[0]) - 0.5 * np.log(shape[2])
     share = np.empty(c)
     for i in range(raw.shape[0]):
-        top, residual = -np.inf, raw[i] / scale[i]
+        fill_shares(raw[i] / scale[i], level, shape, share)
+        inverse, pull = 0.0, 0.0
         for a in range(c):
-            off = residual - shape[1, a]
-            share[a] = level[a] - 0.5 * off * off / shape[2, a]
-            top = max(top, share[a])
-        total, inverse, pull = 0.0, 0.0, 0.0
-        for a in range(c):
-            part = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
-            total += part
-            inverse += part / shape[2, a]
-            pull += part * shape[1, a] / shape[2, a]
-        precision[i] = weights[i] * inverse / total / scale[i] ** 2
+            inverse += share[a] / shape[2, a]
+            pull += share[a] * shape[1, a] / shape[2, a]
+        precision[i] = weights[i] * inverse / scale[i] ** 2
         shifted[i] = values[i] - scale[i] * pull / inverse
 
 

@@ -68,6 +68,26 @@ def histogram(residual, weights):  # type: ignore[no-untyped-def]
 
 
 @njit
+def fill_shares(value, level, shape, share):  # type: ignore[no-untyped-def]
+    """Fill ``share [c]`` with the probabilities that a value came from each Gaussian; returns its log-density.
+
+    ``level [c]`` are the log-densities of the Gaussians at their means, weights included, up to a constant.
+    """
+    c = shape.shape[1]
+    top, total = -np.inf, 0.0
+    for a in range(c):
+        off = value - shape[1, a]
+        share[a] = level[a] - 0.5 * off * off / shape[2, a]
+        top = max(top, share[a])
+    for a in range(c):
+        share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
+        total += share[a]
+    for a in range(c):
+        share[a] /= total
+    return top + np.log(total)
+
+
+@njit
 def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
     """EM of a mixture of Gaussians on a histogram, in place; returns its log-likelihood before the last step.
 
@@ -81,27 +101,16 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
         level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
         loglik = 0.0
         for i in range(bins.shape[1]):
-            top = -np.inf
-            for a in range(c):
-                off = bins[1, i] - shape[1, a]
-                share[a] = level[a] - 0.5 * off * off / shape[2, a]
-                top = max(top, share[a])
-            total = 0.0
-            for a in range(c):
-                share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
-                total += share[a]
+            density = fill_shares(bins[1, i], level, shape, share)
             slope, slopes, inverse = 0.0, 0.0, 0.0
             for a in range(c):
-                share[a] /= total
                 step = (bins[1, i] - shape[1, a]) / shape[2, a]
                 slope += share[a] * step
                 slopes += share[a] * step * step
                 inverse += share[a] / shape[2, a]
             # A bin has a width: its rows see the curvature of the log-density, too.
             curvature = slopes - slope * slope - inverse
-            loglik += bins[0, i] * (
-                top + np.log(total) + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0)
-            )
+            loglik += bins[0, i] * (density + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0))
             for a in range(c):
                 part = bins[0, i] * share[a]
                 sums[0, a] += part
@@ -216,21 +225,12 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
         level = np.log(shape[0]) - 0.5 * np.log(shape[2])
         inverse, pull, square, product = 0.0, 0.0, 0.0, 0.0
         for i in range(bins.shape[1]):
-            top = -np.inf
-            for a in range(c):
-                off = (bins[1, i] - move) / stretch - shape[1, a]
-                share[a] = level[a] - 0.5 * off * off / shape[2, a]
-                top = max(top, share[a])
-            total = 0.0
-            for a in range(c):
-                share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
-                total += share[a]
             off = bins[1, i] - move
-            off2 = max(
-                bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0
-            )  # rounding of rows that are all alike
+            # Of rows that are all alike rounding may leave less than nothing.
+            off2 = max(bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0)
+            fill_shares(off / stretch, level, shape, share)
             for a in range(c):
-                part = bins[0, i] * share[a] / total / shape[2, a]
+                part = bins[0, i] * share[a] / shape[2, a]
                 inverse += part
                 pull += part * (off - stretch * shape[1, a])
                 square += part * off2

@@ -30,9 +30,10 @@ from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.regime_moves import Birth
-from latentdo.solvers.search.rows import RowLearner, WeightedRows
+from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.state import State
+from latentdo.solvers.search.weighted_rows import WeightedRows
 from latentdo.solvers.settings import (
     BIRTH_PER_ROW,
     BIRTH_WORTH,

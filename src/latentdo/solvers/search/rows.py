@@ -11,9 +11,8 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,82 +21,27 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import RowFamily, evidence
+from latentdo.model.mechanisms.family import RowFamily
 from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
-from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.splits import Split, guesses, split_by_lines
+from latentdo.solvers.search.row_splits import split_by_family
+from latentdo.solvers.search.splits import Split, split_by_lines
+from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
     FAMILY_GAIN,
-    FAMILY_GLANCE,
     FAMILY_HOPELESS,
     FAMILY_ROUNDS,
-    FAMILY_SPLIT_STEPS,
-    PROBE_ROWS,
     ROWS_PER_PARAMETER,
 )
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
     from latentdo.solvers.search.state import State
-
-
-@dataclass(frozen=True, eq=False)
-class Local:
-    """The best fit of one variable given its parents.
-
-    Parameters
-    ----------
-    score : float
-        Evidence of the variable, without the prior of its edges; minus infinity if too few rows share a mechanism.
-    shares : ndarray [K] of bool
-        Regimes that share the reference mechanism.
-    reference : Mechanism
-        That mechanism.
-    own : mapping regime -> Mechanism
-        What the other regimes have instead.
-    """
-
-    score: float
-    shares: NDArray[np.bool_]
-    reference: Mechanism
-    own: Mapping[int, Mechanism]
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
-    """Rows as they are assigned, the model that fits begin at, and the fits made so far.
-
-    If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
-    """
-
-    responsibilities: Array
-    model: FittedModel | None = None
-    settled: bool = False
-    fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
-    _moments: list[Moments] = field(default_factory=list)
-
-    @cached_property
-    def counts(self) -> Array:
-        """(Soft) number of rows in every regime."""
-        return np.asarray(self.responsibilities.sum(axis=0))
-
-    def moments(self, problem: Problem) -> Moments:
-        """Moments of the same assignment, for what lines can say."""
-        if not self._moments:
-            self._moments.append(problem.moments(self.responsibilities))
-        return self._moments[0]
-
-    @cached_property
-    def members(self) -> list[tuple[NDArray[np.int64], Array]]:
-        """Rows of every regime, without those that hardly count, and how much they do."""
-        rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
-        return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,65 +164,10 @@ class RowLearner(FreeTargets):
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
-        """See :class:`.learner.Learner`.
-
-        Noise of any shape may have absorbed an intervention. So in the regime that has most rows, mechanisms of the
-        family are fitted to both sides, what stays without those who leave; in the others a line will do.
-        """
+        """See :class:`.learner.Learner`: by the family in the regime with most rows; in the others a line will do."""
         if regime != int(state.responsibilities.sum(axis=0).argmax()):
             return split_by_lines(problem, state, regime, variable, rows)
-        x = state.model.inputs(problem.z, variable)[rows]
-        y, weights = np.ascontiguousarray(problem.z[rows, variable]), state.responsibilities[rows, regime]
-        some = slice(None, None, -(-rows.size // PROBE_ROWS))
-        few, probed = weights[some], weights.sum() / weights[some].sum()
-        whole = self._fitted(x[some], y[some], few, state.model.mechanism(variable, regime))
-        now = evidence(whole, x[some], y[some], few)
-        density = whole.log_density(x[some], y[some])
-        best = Split(0.0, np.empty(0))
-        for guess in [*guesses(density, y[some]), *whole.parts(x[some], y[some])]:
-            found = self._two(problem, x[some], y[some], few, guess, FAMILY_GLANCE, whole)
-            if found.gain - now > best.gain:
-                best = Split(found.gain - now, found.share)
-        if not best.share.size:
-            return None
-        found = self._two(problem, x[some], y[some], few, best.share, FAMILY_SPLIT_STEPS, whole)
-        if found.gain - now > best.gain:
-            best = Split(found.gain - now, found.share)
-        share = best.share
-        if share.size < rows.size:
-            order = np.argsort(y[some])
-            place = np.searchsorted(y[some][order], y).clip(0, order.size - 1)
-            share = self._two(problem, x, y, weights, best.share[order[place]], 1, whole).share
-        return Split(best.gain * float(probed), share)
-
-    def _two(
-        self,
-        problem: Problem,
-        x: Array,
-        y: Array,
-        weights: Array,
-        share: Array,
-        steps: int,
-        start: Mechanism,
-    ) -> Split:
-        """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""
-        value, total = -np.inf, float(weights.sum())
-        for _ in range(steps):
-            leaving = weights * share
-            count = float(leaving.sum())
-            if min(count, total - count) < problem.min_rows:
-                break
-            stays = self._fitted(x, y, weights - leaving, start)
-            some = leaving > FAMILY_FAINT
-            leaves = self.family.intervene(
-                x[some], y[some], leaving[some], stays, imperfect=problem.imperfect
-            )
-            log_odds = leaves.log_density(x, y) - stays.log_density(x, y) + np.log(count / (total - count))
-            terms = stays.log_density(x, y) + np.log1p(-count / total) + np.logaddexp(0.0, log_odds)
-            cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)
-            value = float(weights @ terms) - 0.5 * float(cost) - 0.5 * float(np.log(total))
-            share = expit(log_odds)
-        return Split(value, share)
+        return split_by_family(problem, state, regime, variable, rows, self.family)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
@@ -448,9 +337,8 @@ class RowLearner(FreeTargets):
             starts.append(lines[:, j] == 0)
         if model is not None:
             shares = known != TARGET
-            targets = (
-                model.topology.targets[: len(known), j] == 1
-            )  # regimes born since begin like the reference
+            # Regimes born since begin like the reference.
+            targets = model.topology.targets[: len(known), j] == 1
             shares[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
@@ -477,22 +365,14 @@ class RowLearner(FreeTargets):
 
     def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """Fit without the rows that hardly count."""
-        found: Mechanism = self.family.fit(*_that_count(x, y, weights), start)
+        found: Mechanism = self.family.fit(*rows_that_count(x, y, weights), start)
         return found
 
     def _refitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
         """The same, only following the rows."""
         assert start is not None
-        found: Mechanism = self.family.refit(*_that_count(x, y, weights), start)
+        found: Mechanism = self.family.refit(*rows_that_count(x, y, weights), start)
         return found
-
-
-def _that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Without the rows that hardly count; all alike if none does: its score rules a fit out, but families need rows."""
-    rows = weights > FAMILY_FAINT
-    if not rows.any():
-        return x, y, np.ones(len(y))
-    return (x, y, weights) if rows.all() else (x[rows], y[rows], weights[rows])
 
 
 def _intervened(

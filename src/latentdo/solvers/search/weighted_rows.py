@@ -1,0 +1,82 @@
+"""What learning from weighted rows remembers of them: how they are assigned, and the fits made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.fitted import FittedModel
+from latentdo.model.mechanisms.base import Mechanism
+from latentdo.solvers.search.moments import Moments
+from latentdo.solvers.settings import FAMILY_FAINT
+
+if TYPE_CHECKING:
+    from latentdo.solvers.search.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The best fit of one variable given its parents.
+
+    Parameters
+    ----------
+    score : float
+        Evidence of the variable, without the prior of its edges; minus infinity if too few rows share a mechanism.
+    shares : ndarray [K] of bool
+        Regimes that share the reference mechanism.
+    reference : Mechanism
+        That mechanism.
+    own : mapping regime -> Mechanism
+        What the other regimes have instead.
+    """
+
+    score: float
+    shares: NDArray[np.bool_]
+    reference: Mechanism
+    own: Mapping[int, Mechanism]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """Rows as they are assigned, the model that fits begin at, and the fits made so far.
+
+    If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
+    """
+
+    responsibilities: Array
+    model: FittedModel | None = None
+    settled: bool = False
+    fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
+    _moments: list[Moments] = field(default_factory=list)
+
+    @cached_property
+    def counts(self) -> Array:
+        """(Soft) number of rows in every regime."""
+        return np.asarray(self.responsibilities.sum(axis=0))
+
+    def moments(self, problem: Problem) -> Moments:
+        """Moments of the same assignment, for what lines can say."""
+        if not self._moments:
+            self._moments.append(problem.moments(self.responsibilities))
+        return self._moments[0]
+
+    @cached_property
+    def members(self) -> list[tuple[NDArray[np.int64], Array]]:
+        """Rows of every regime, without those that hardly count, and how much they do."""
+        rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
+        return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
+
+
+def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Without the rows that hardly count; all alike if none does: its score rules a fit out, but families need rows."""
+    rows = weights > FAMILY_FAINT
+    if not rows.any():
+        return x, y, np.ones(len(y))
+    return (x, y, weights) if rows.all() else (x[rows], y[rows], weights[rows])

@@ -129,7 +129,7 @@ class RowStrategy:
         )
 
     def _problem(self, problem: Problem) -> Problem:
-        return replace(problem, learner=RowLearner(self.family))
+        return replace(problem, learner=RowLearner.of(self.family, problem.z))
 
     def _lines(self, run: Run) -> State:
         """What lines with Gaussian noise find."""

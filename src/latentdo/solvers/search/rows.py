@@ -12,8 +12,8 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,11 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.family import Fits, RowFamily
 from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
-from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
-from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
+from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
+from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.row_splits import split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
@@ -49,6 +49,18 @@ class RowLearner(FreeTargets):
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
     family: type[RowFamily]
+    prepared: Any = None
+    design: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(cls, family: type[RowFamily], z: Array) -> Self:
+        """A learner that knows the variables of some rows."""
+        prepared = family.prepare(z)
+        return cls(family, prepared, np.column_stack([np.ones(len(z)), family.functions(prepared, z)]))
+
+    def fits(self, parents: NDArray[np.int64]) -> Fits:
+        """Fits to rows with these parents."""
+        return self.family if self.prepared is None else self.family.given(self.prepared, parents)
 
     def statistics(
         self,
@@ -60,7 +72,8 @@ class RowLearner(FreeTargets):
     ) -> WeightedRows:
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
-        return WeightedRows(responsibilities, model, settled)
+        design = self.design if self.design.size else problem.design
+        return WeightedRows(responsibilities, model, settled, design)
 
     def choose_targets(
         self,
@@ -115,7 +128,7 @@ class RowLearner(FreeTargets):
                 if len(targets) != statistics.responsibilities.shape[1]:
                     targets = None
             candidates, core = screen_parents(
-                problem, statistics.moments(problem), adjacency, targets, FAMILY_CANDIDATES
+                problem, statistics.line_moments(problem.n_variables), adjacency, targets, FAMILY_CANDIDATES
             )
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
@@ -167,7 +180,7 @@ class RowLearner(FreeTargets):
         """See :class:`.learner.Learner`: by the family in the regime with most rows; in the others a line will do."""
         if regime != int(state.responsibilities.sum(axis=0).argmax()):
             return split_by_lines(problem, state, regime, variable, rows)
-        return split_by_family(problem, state, regime, variable, rows, self.family)
+        return split_by_family(problem, state, regime, variable, rows, self)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
@@ -259,7 +272,8 @@ class RowLearner(FreeTargets):
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
-        fit = self._refitted if statistics.settled and start is not None else self._fitted
+        fits = self.fits(parents)
+        fit = fits.fit if start is None or not statistics.settled else fits.refit
         tried: dict[bytes, Local] = {}
         for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
@@ -268,7 +282,8 @@ class RowLearner(FreeTargets):
                 weights = statistics.responsibilities @ shares
                 # A mechanism that nobody shares is not known; any will do, and has no say.
                 nobody = float(weights.sum()) < problem.min_rows
-                reference = fit(x, y, np.ones(len(y)) if nobody else weights, start)
+                rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
+                reference = fit(*rows, start)
                 found, better = self._fit_shares(
                     problem, statistics, (x, y), known, target_prior, shares, reference
                 )
@@ -326,15 +341,18 @@ class RowLearner(FreeTargets):
         parents: NDArray[np.int64],
         known: NDArray[np.int8],
     ) -> list[NDArray[np.bool_]]:
-        """Who shares the reference mechanism to begin with: as lines would have it, and as the model has it."""
+        """Who shares the reference mechanism to begin with: as moments would have it, and as the model has it."""
         if (known != FREE).all():
             return [known != TARGET]
-        graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
-        graph[parents, j] = 1
         starts, model = [], statistics.model
         if model is None or not statistics.settled:
-            lines, _ = choose_all_targets(problem, statistics.moments(problem), graph, np.array([j]))
-            starts.append(lines[:, j] == 0)
+            length = (statistics.design.shape[1] - 1) // problem.n_variables
+            functions = (parents[:, None] * length + np.arange(length)).ravel()
+            counts, cost = statistics.counts, target_costs(problem, None, len(known))
+            data = RegimeData(statistics.moments.matrices, counts, known, cost, problem.imperfect)
+            guess = np.ones(len(known), dtype=bool)
+            parent_set_score(data, j * length, functions, True, guess)
+            starts.append(guess)
         if model is not None:
             shares = known != TARGET
             # Regimes born since begin like the reference.
@@ -359,20 +377,9 @@ class RowLearner(FreeTargets):
             return -np.inf
         prior = problem.penalties.target_prior if target_prior is None else target_prior
         known = np.where(now.shares, REFERENCE, TARGET).astype(np.int8)
-        reference = self._refitted(x, y, weights, now.reference)
+        reference = self.fits(parents).refit(*rows_that_count(x, y, weights), now.reference)
         found, _ = self._fit_shares(problem, statistics, (x, y), known, prior, now.shares, reference)
         return found.score
-
-    def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
-        """Fit without the rows that hardly count."""
-        found: Mechanism = self.family.fit(*rows_that_count(x, y, weights), start)
-        return found
-
-    def _refitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
-        """The same, only following the rows."""
-        assert start is not None
-        found: Mechanism = self.family.refit(*rows_that_count(x, y, weights), start)
-        return found
 
 
 def _intervened(

@@ -82,7 +82,7 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
     values = np.column_stack([rows[:, :-1], rows[:, -1] / spread])
     fitted = fit_rows(values, np.full(len(rows), scale), UNKNOWN, MAX_NOISE_GAUSSIANS)
     coefficients, growth, shape, _ = fitted
-    shaped = LinearMechanism(coefficients, Noise(*shape), growth=tuple(growth.tolist()))
+    shaped = LinearMechanism(coefficients, Noise(*shape), growth=growth)
     loglik = float(shaped.log_density(values[:, 1:-1], values[:, -1]).sum())
     trials.append((loglik, shaped.n_parameters - coefficients.size - 1))
     gains = [(loglik - plain) * scale - 0.5 * extra * np.log(n) for loglik, extra in trials]

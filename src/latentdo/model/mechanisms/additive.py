@@ -25,9 +25,6 @@ from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, e
 ROWS_PER_FUNCTION: Final = 8.0
 """Rows for every function of a curve at least: the Schwarz criterion is generous where rows are few."""
 
-GUESSED: Final = 4
-"""Functions of every variable for a quick guess of who shares a mechanism: the bulk of a curve."""
-
 _LARGEST = 1e50  # parameter of standardised variables; means of what is far out then stay finite
 
 
@@ -68,9 +65,9 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
 
     @classmethod
     def functions(cls, prepared: tuple[Basis, ...], z: Array) -> Array:
-        """See :class:`RowFamily`: the smoothest few."""
+        """See :class:`RowFamily`."""
         return np.column_stack(
-            [basis.functions(column)[:, :GUESSED] for basis, column in zip(prepared, z.T, strict=True)]
+            [basis.functions(column) for basis, column in zip(prepared, z.T, strict=True)]
         )
 
     @classmethod
@@ -184,7 +181,7 @@ def _choose(
     """How much every parent bends, and the shape of the noise: the most flexible mean leaves the purest noise."""
     picked = _columns(levels)
     some = rows if picked.size == rows.shape[1] else np.ascontiguousarray(rows[:, picked])
-    coefficients, growth, shape, _ = fit_rows(some, weights, shape, reach)
+    coefficients, growth, shape, _ = fit_rows(some, weights, shape, reach, 1)
     gram = squares_of_fit(some, weights, coefficients, growth, shape)
     price = 0.5 * np.log(max(float(weights.sum()), 2.0))
     full = np.zeros((rows.shape[1], rows.shape[1]))

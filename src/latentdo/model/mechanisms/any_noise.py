@@ -90,11 +90,11 @@ def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type:
 
 
 @njit
-def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
+def fit_rows(rows, weights, start, reach, turns=TURNS):  # type: ignore[no-untyped-def]
     """A weighted regression whose noise has any shape and may grow with the signal.
 
-    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`. Returns
-    coefficients, growth, shape, and the log-likelihood less what all of these cost.
+    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
+    coefficients and shape take ``turns``. Returns coefficients, growth, shape, and the log-likelihood less what all of these cost.
     """
     n, width = rows.shape
     last = width - 1
@@ -104,7 +104,7 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     weighted_gram(rows, last, values, weights, gram)
     regression(gram, width, factor, contrast)
     raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth, left = start, 0.0, np.empty((2, 0)), TURNS
+    shape, value, growth, left = start, 0.0, np.empty((2, 0)), turns
     top, best, best_shape, best_growth = -np.inf, contrast.copy(), shape, growth
     while True:
         for i in range(n):
@@ -112,7 +112,7 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
             for a in range(last):
                 signal[i] -= contrast[a] * rows[i, a]
             raw[i] = values[i] - signal[i]
-        if left == TURNS and growth.shape[1] == 0:
+        if left == turns and growth.shape[1] == 0:
             bins, mean, spread = histogram(raw, weights)
             shape, value = choose_shape(bins, mean, spread, start, reach)
         else:
@@ -121,7 +121,7 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
         if left == 0 and growth.shape[1] == 0 and last > 1:
             # Not before the coefficients are good: a scale can make up for a wrong slope.
             shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-            left = TURNS if growth.shape[1] else 0
+            left = turns if growth.shape[1] else 0
         if value > top:  # a scale that follows a fit which follows the scale need not get better
             top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
         if left == 0:
@@ -199,6 +199,16 @@ def least_squares(rows, weights):  # type: ignore[no-untyped-def]
 
 class Shaped(RowFamily):
     """A function of the parents plus noise of any shape: what such families have in common."""
+
+    @classmethod
+    def as_squares(cls, mechanism: Mechanism, x: Array, y: Array) -> tuple[Array, Array] | None:
+        """See :class:`RowFamily`."""
+        assert isinstance(mechanism, AdditiveNoise)
+        signal = mechanism.mean(x)
+        precision, shifted = np.empty(len(y)), np.empty(len(y))
+        scale = np.exp(mechanism.scaled(signal))
+        as_squares(y - signal, scale, np.ones(len(y)), as_shape(mechanism.noise), y, precision, shifted)
+        return precision, shifted
 
     @classmethod
     def may_differ(

@@ -53,6 +53,19 @@ class RowFamily(ABC):
         return z
 
     @classmethod
+    def as_squares(
+        cls,
+        mechanism: Mechanism,  # noqa: ARG003
+        x: Array,  # noqa: ARG003
+        y: Array,  # noqa: ARG003
+    ) -> tuple[Array, Array] | None:
+        """Weights and values ``[n]`` of the least-squares problem that a fit is the answer to, if it is one.
+
+        Given that, parent sets are compared without fitting all of them (:mod:`latentdo.solvers.search.quick_scores`).
+        """
+        return None
+
+    @classmethod
     def given(cls, prepared: Any, parents: Parents) -> Fits:  # noqa: ARG003
         """The fits of the family to rows whose parents are these variables of those it was prepared for."""
         return cls

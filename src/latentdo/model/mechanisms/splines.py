@@ -104,6 +104,43 @@ def expand(x, knots):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _inverse(gram, levels, length):  # type: ignore[no-untyped-def]
+    """Covariance and coefficients of a regression on so many functions of every parent; zeros for the others."""
+    p, last = levels.shape[0], gram.shape[0] - 1
+    used = np.empty(1 + levels.sum(), dtype=np.int64)
+    used[0], count = 0, 1
+    for a in range(p):
+        for b in range(levels[a]):
+            used[count] = 1 + a * length + b
+            count += 1
+    some, values = np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        values[a] = gram[last, used[a]]
+        for b in range(a + 1):
+            some[a, b] = gram[used[a], used[b]]
+            some[b, a] = some[a, b]
+        some[a, a] = some[a, a] * (1.0 + _RIDGE) + _RIDGE
+    inverse = np.linalg.inv(some)
+    found = inverse @ values
+    covariance, coefficients = np.zeros((last, last)), np.zeros(last)
+    for a in range(count):
+        coefficients[used[a]] = found[a]
+        for b in range(count):
+            covariance[used[a], used[b]] = inverse[a, b]
+    return covariance, coefficients
+
+
+@njit
+def explained(gram, levels, length):  # type: ignore[no-untyped-def]
+    """Sum of squares that so many functions of every parent explain, the constant included."""
+    _, coefficients = _inverse(gram, levels, length)
+    last, total = gram.shape[0] - 1, 0.0
+    for a in range(last):
+        total += coefficients[a] * gram[last, a]
+    return total
+
+
+@njit
 def choose_levels(gram, levels, length, price):  # type: ignore[no-untyped-def]
     """How many functions of every parent evidence pays for, ``[p]``, from one regression on ``levels [p]`` of them.
 
@@ -112,25 +149,10 @@ def choose_levels(gram, levels, length, price):  # type: ignore[no-untyped-def]
     Parents lose their roughest functions in turn, whoever gains most by it first.
     """
     p, last = levels.shape[0], gram.shape[0] - 1
-    used = np.zeros(last, dtype=np.bool_)
-    used[0] = True
-    for a in range(p):
-        used[1 + a * length : 1 + a * length + levels[a]] = True
-    full = np.zeros((last, last))
-    values = np.zeros(last)
-    for a in range(last):
-        if not used[a]:
-            full[a, a] = 1.0
-            continue
-        values[a] = gram[last, a]
-        for b in range(a + 1):
-            if used[b]:
-                full[a, b] = gram[a, b]
-                full[b, a] = gram[a, b]
-        full[a, a] *= 1.0 + 1e-9
-    covariance = np.linalg.inv(full)
-    coefficients = covariance @ values
     kept = levels.copy()
+    if length == 1 or p == 0:
+        return kept
+    covariance, coefficients = _inverse(gram, levels, length)
     block, own = np.empty((length, length)), np.empty(length)
     while True:
         best, who, to = 0.0, -1, 0

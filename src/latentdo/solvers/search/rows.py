@@ -27,16 +27,19 @@ from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.search.quick_scores import QuickScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
+    FAMILY_DOUBT,
     FAMILY_FAINT,
     FAMILY_GAIN,
     FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     ROWS_PER_PARAMETER,
+    SHARING_FUNCTIONS,
 )
 
 if TYPE_CHECKING:
@@ -119,39 +122,60 @@ class RowLearner(FreeTargets):
         targets: Graph | None = None,
         target_prior: float | None = None,
     ) -> ScoreTables:
-        """See :class:`.learner.Learner`; lines screen the candidates, which sees interventions but not all curves."""
+        """See :class:`.learner.Learner`: sets of a few candidate parents, fitted where they may matter."""
+        scores = [
+            SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)
+        ]
         if problem.n_variables - 1 <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
-            if targets is None and statistics.model is not None:
-                targets = statistics.model.topology.targets
-                if len(targets) != statistics.responsibilities.shape[1]:
-                    targets = None
-            candidates, core = screen_parents(
-                problem, statistics.line_moments(problem.n_variables), adjacency, targets, FAMILY_CANDIDATES
-            )
+            candidates, core = self._screen(problem, statistics, adjacency, targets, scores)
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
             table = np.full(1 << own.size, -np.inf)
-            now = self.local(
-                problem, statistics, j, np.flatnonzero(adjacency[:, j]), target_prior=target_prior
-            )
             sets = {}
             for mask in range(1 << own.size):
                 parents = np.sort(np.concatenate([always, own[(mask >> np.arange(own.size) & 1) == 1]]))
                 if (mask & required) == required and parents.size <= problem.constraints.max_parents:
                     sets[mask] = parents
-                    rough = self._rough_score(problem, statistics, j, parents, now, target_prior)
-                    table[mask] = rough + problem.penalties.edge_prior[parents, j].sum()
-            promising = table >= table.max() - FAMILY_HOPELESS  # all of them, if none has a score
+            now = np.flatnonzero(adjacency[:, j])
+            scores[j].fit(now)
+            rough = {mask: scores[j].rough(parents) for mask, parents in sets.items()}
+            best = max(rough.values(), default=-np.inf)
             for mask, parents in sets.items():
-                if promising[mask]:
-                    local = self.local(problem, statistics, j, parents, target_prior=target_prior)
-                    table[mask] = local.score + problem.penalties.edge_prior[parents, j].sum()
+                table[mask] = rough[mask]
+                # Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted.
+                near = np.setxor1d(parents, now).size <= 1 and np.isin(parents, [*now, *beside[j]]).all()
+                if near or not rough[mask] < best - FAMILY_HOPELESS:
+                    table[mask] = scores[j].fit(parents)
             return table
 
+        beside = [np.flatnonzero(row) for row in adjacency]
         return ScoreTables.build(candidates, problem.constraints, score, core)
+
+    def _screen(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        adjacency: Graph,
+        targets: Graph | None,
+        scores: Sequence[SetScores],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Candidate parents of every variable, and those it has in any case, see :func:`.screen_parents`.
+
+        By the scores that one fit says of all sets; where a family says nothing, as lines would have it.
+        """
+        if targets is None and statistics.model is not None:
+            targets = statistics.model.topology.targets
+            if len(targets) != statistics.responsibilities.shape[1]:
+                targets = None
+        graphs = [np.flatnonzero(column) for column in adjacency.T]
+        scored = [one.anchor(parents) for one, parents in zip(scores, graphs, strict=True)]
+        if not all(scored):
+            moments = statistics.line_moments(problem.n_variables)
+            return screen_parents(problem, moments, adjacency, targets, FAMILY_CANDIDATES)
+        return quick_screen(problem, adjacency, [one.rough for one in scores], FAMILY_CANDIDATES)
 
     def best_graph(
         self,
@@ -163,12 +187,12 @@ class RowLearner(FreeTargets):
         thorough: bool = False,
     ) -> Graph:
         """See :class:`.learner.Learner`: uphill edge by edge; if ``thorough``, then the best graph of the tables."""
-
-        def score(j: int, parents: NDArray[np.int64]) -> float:
-            local = self.local(problem, statistics, j, parents, target_prior=target_prior)
-            return local.score + float(problem.penalties.edge_prior[parents, j].sum())
-
-        found = climb_edges(adjacency, problem.constraints, score, FAMILY_GAIN)
+        scores = [
+            SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)
+        ]
+        found = climb_edges(
+            adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
+        )
         if thorough:
             best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
             found = best if np.isfinite(value) else found
@@ -293,6 +317,18 @@ class RowLearner(FreeTargets):
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
 
+    def quick_scores(
+        self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local
+    ) -> QuickScores | None:
+        """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
+        weights = statistics.responsibilities @ local.shares
+        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
+        found = self.family.as_squares(local.reference, x, y)
+        if found is None:
+            return None
+        precision, values = found
+        return QuickScores.of(statistics.design, problem.n_variables, weights * precision, values, weights.sum())
+
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
         """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""
         return model.reference[j]
@@ -347,7 +383,7 @@ class RowLearner(FreeTargets):
         starts, model = [], statistics.model
         if model is None or not statistics.settled:
             length = (statistics.design.shape[1] - 1) // problem.n_variables
-            functions = (parents[:, None] * length + np.arange(length)).ravel()
+            functions = (parents[:, None] * length + np.arange(min(length, SHARING_FUNCTIONS))).ravel()
             counts, cost = statistics.counts, target_costs(problem, None, len(known))
             data = RegimeData(statistics.moments.matrices, counts, known, cost, problem.imperfect)
             guess = np.ones(len(known), dtype=bool)
@@ -361,25 +397,70 @@ class RowLearner(FreeTargets):
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
-    def _rough_score(
+
+class SetScores:
+    """Scores of parent sets of one variable, fitted only if they may matter.
+
+    Whoever is far behind the best set that was fitted, by what its fit says of all sets (:mod:`.quick_scores`), has
+    that lower bound for a score.
+    """
+
+    def __init__(
         self,
+        learner: RowLearner,
         problem: Problem,
         statistics: WeightedRows,
         j: int,
-        parents: NDArray[np.int64],
-        now: Local,
         target_prior: float | None,
-    ) -> float:
-        """A lower bound of the score of a parent set, about: fitted from ``now`` with the same regimes sharing."""
-        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        weights = statistics.responsibilities @ now.shares
-        if weights.sum() < problem.min_rows:
-            return -np.inf
-        prior = problem.penalties.target_prior if target_prior is None else target_prior
-        known = np.where(now.shares, REFERENCE, TARGET).astype(np.int8)
-        reference = self.fits(parents).refit(*rows_that_count(x, y, weights), now.reference)
-        found, _ = self._fit_shares(problem, statistics, (x, y), known, prior, now.shares, reference)
-        return found.score
+    ) -> None:
+        self._learner, self._problem, self._statistics = learner, problem, statistics
+        self._j, self._target_prior = j, target_prior
+        self._fitted: dict[tuple[int, ...], float] = {}
+        self._best: tuple[float, NDArray[np.int64], Local] | None = None
+        self._quick: QuickScores | None = None
+
+    def __call__(self, parents: NDArray[np.int64]) -> float:
+        """The score; a set with more parents than the best so far is fitted only if they seem to pay."""
+        if self._best is not None and parents.size > self._best[1].size:
+            rough = self.rough(parents)
+            if rough < self._best[0] - FAMILY_DOUBT:
+                return rough
+        return self.fit(parents)
+
+    def fit(self, parents: NDArray[np.int64]) -> float:
+        """The score by a fit."""
+        key = tuple(parents.tolist())
+        if key not in self._fitted:
+            local = self._learner.local(
+                self._problem, self._statistics, self._j, parents, target_prior=self._target_prior
+            )
+            self._fitted[key] = local.score + self._prior(parents)
+            if self._best is None or self._fitted[key] > self._best[0]:
+                self._best, self._quick = (self._fitted[key], parents, local), None
+        return self._fitted[key]
+
+    def anchor(self, parents: NDArray[np.int64]) -> bool:
+        """Fit a set, and say whether others can now be scored without."""
+        self.fit(parents)
+        assert self._best is not None
+        value, now, local = self._best
+        if self._quick is None and np.isfinite(value):
+            self._quick = self._learner.quick_scores(self._problem, self._statistics, self._j, now, local)
+        return self._quick is not None
+
+    def rough(self, parents: NDArray[np.int64]) -> float:
+        """The score without a fit, if the family allows for that: a lower bound, about."""
+        key = tuple(parents.tolist())
+        if key in self._fitted:
+            return self._fitted[key]
+        assert self._best is not None
+        value, now, _ = self._best
+        if not self.anchor(now) or self._quick is None:
+            return self.fit(parents)
+        return value + self._quick(parents) - self._quick(now) + self._prior(parents) - self._prior(now)
+
+    def _prior(self, parents: NDArray[np.int64]) -> float:
+        return float(self._problem.penalties.edge_prior[parents, self._j].sum())
 
 
 def _intervened(

@@ -158,7 +158,7 @@ def _noise(result: FitResult, j: int) -> str | None:
     if not isinstance(mechanism, AdditiveNoise):
         return None
     count = mechanism.noise.weights.size
-    shape = "nearly uniform" if mechanism.noise.is_comb else f"a mixture of {count} Gaussians"
+    shape = "nearly uniform" if mechanism.noise.is_flat else f"a mixture of {count} Gaussians"
     shape = "Gaussian" if count == 1 else shape
     if not mechanism.grows:
         return shape

@@ -18,7 +18,7 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import GROWTH_REACH, AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import COMB, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
     MOST_COMPONENTS,
     NARROWEST,
@@ -28,7 +28,7 @@ from latentdo.model.mechanisms.shapes import (
     choose_shape,
     climb,
     fill_shares,
-    fit_comb,
+    fit_row,
     histogram,
 )
 from latentdo.model.regression import regression, weighted_gram
@@ -127,9 +127,9 @@ def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-
     if growth.any():
         growth, _ = likeliest_growth(raw, signal, weights)
         loss = (weights * log_scales(signal, growth)).sum() + cost
-    bins, _, spread = histogram(raw * np.exp(-log_scales(signal, growth)), weights)
-    if shape.shape[1] == COMB:
-        shape, value = fit_comb(bins)
+    bins, mean, spread = histogram(raw * np.exp(-log_scales(signal, growth)), weights)
+    if shape.shape[1] == ROW:
+        shape, value = fit_row(bins, mean, spread)
     else:
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
         value -= 1.5 * cost * (shape.shape[1] - 1)
@@ -143,9 +143,9 @@ def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type:
     level = np.log(shape[0]) - 0.5 * np.log(shape[2])
     share = np.empty(c)
     for i in range(raw.shape[0]):
-        fill_shares(raw[i] / scale[i], level, shape, share)
+        first, last, _ = fill_shares(raw[i] / scale[i], level, shape, share)
         inverse, pull = 0.0, 0.0
-        for a in range(c):
+        for a in range(first, last):
             inverse += share[a] / shape[2, a]
             pull += share[a] * shape[1, a] / shape[2, a]
         precision[i] = weights[i] * inverse / scale[i] ** 2

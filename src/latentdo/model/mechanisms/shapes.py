@@ -6,10 +6,12 @@ that little is lost, and a fit takes the same time whatever the number of rows.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.noise import COMB, LOG_2PI, NEGLIGIBLE, VARIANCE_FLOOR
+from latentdo.model.mechanisms.noise import LOG_2PI, NEGLIGIBLE, ROW, VARIANCE_FLOOR, fill_terms
 
 MOST_COMPONENTS = 8
 """Gaussians in a noise at most: skewed noise uses four or five, and with three it once looked like two regimes."""
@@ -17,11 +19,13 @@ MOST_COMPONENTS = 8
 NARROWEST = 0.05
 """A Gaussian of mixed noise is at least so wide, as a share of the whole noise: atoms would have infinite density."""
 
+FINE = 2048
+
 N_BINS = 64
 """Bins of the histogram that shapes are fitted to; finer ones changed no fit."""
 
-REACH = 6.0
-"""Standard deviations that the bins cover at most on either side; the outermost ones take the rest."""
+BULK = 4.0
+"""Standard deviations on either side of the mean that get half of the fine bins; the rest reach as far as rows do."""
 
 UNKNOWN = np.empty((3, 0))
 """The shape to begin with where none is known."""
@@ -38,53 +42,98 @@ ENOUGH = 0.01
 POLISH_STEPS = 100
 """Steps for the better of two beginnings."""
 
-COMB_WIDTHS = (0.94, 0.96, 0.98, 0.99, 1.0)
-"""Widths of nearly uniform noise that are tried, as shares of the range of the residuals."""
+RANKS = np.sin(0.5 * np.pi * np.arange(1, N_BINS + 1) / N_BINS) ** 2
+"""Ranks at which bins end."""
 
+LAST = 3.72
+"""Standard score of the share of a law, 1e-4, that is left out at its far end."""
+
+LEAST_NARROWING, MOST_NARROWING = 2.0, 4.0
+"""Power of its number in the row with which a Gaussian is further from the end."""
+
+DROPPED = 3
+"""Bins in the outermost of which there may be rows beyond a sharp end, of which none, one, ... are left out."""
+
+GAPS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
+"""Distances of the end from the outermost row that are tried, as shares of the spread."""
+
+DECAYS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+"""Decays of the law that are tried."""
+
+FINER_GAPS, FINER_DECAYS = np.array([0.6, 1.0, 1.7]), np.array([0.7, 1.0, 1.4])
+
+REFINEMENTS = 3
 
 @njit
 def histogram(residual, weights):  # type: ignore[no-untyped-def]
-    """Mass, mean and mean square of the residuals in every bin, ``[3, bins]``, empty bins left out; and the spread."""
+    """Mass, mean and mean square of the residuals in every bin, ``[3, bins]``, empty bins left out; and the spread.
+
+    Bins hold equal shares of the arcsine of the rank: few rows where the residuals end, so that ends are drawn as
+    sharply as they are known, and rows of hardly any weight beyond an end have bins of their own.
+    """
     total = weights.sum()
     mean = (weights * residual).sum() / total
     spread = np.sqrt(max((weights * (residual - mean) ** 2).sum() / total, VARIANCE_FLOOR))
-    low, high = mean, mean
+    sums = np.zeros((FINE, 3))
     for i in range(residual.shape[0]):
-        low, high = min(low, residual[i]), max(high, residual[i])
-    low, high = max(low, mean - REACH * spread), min(high, mean + REACH * spread)
-    sums = np.zeros((3, N_BINS))
-    scale = N_BINS / max(high - low, 1e-3 * spread)
-    for i in range(residual.shape[0]):
-        place = int(min(max((residual[i] - low) * scale, 0.0), N_BINS - 1.0))
-        sums[0, place] += weights[i]
-        sums[1, place] += weights[i] * residual[i]
-        sums[2, place] += weights[i] * residual[i] * residual[i]
-    filled = sums[0] > 1e-9 * total
-    bins = np.empty((3, filled.sum()))
-    bins[0] = sums[0][filled]
-    bins[1] = sums[1][filled] / bins[0]
-    bins[2] = sums[2][filled] / bins[0]
-    return bins, mean, spread
+        off = (residual[i] - mean) / spread
+        place = int(0.5 * FINE * (1.0 + off / (abs(off) + BULK)))
+        sums[place, 0] += weights[i]
+        sums[place, 1] += weights[i] * residual[i]
+        sums[place, 2] += weights[i] * residual[i] * residual[i]
+    bins = np.zeros((3, 2 * N_BINS + 1))
+    current, rank, reached, begun = 0, 0, 0.0, 0
+    for place in range(FINE):
+        if sums[place, 0] > 0.0:
+            # Half of it counts, so that the bins are the same from either side.
+            middle = (reached + 0.5 * sums[place, 0]) / total
+            reached += sums[place, 0]
+            if middle > RANKS[rank] or place >= begun + FINE // N_BINS:
+                current, begun = current + 1, place
+                while rank < N_BINS - 1 and middle > RANKS[rank]:
+                    rank += 1
+            for a in range(3):
+                bins[a, current] += sums[place, a]
+    filled = bins[0] > 1e-9 * total
+    kept = np.empty((3, filled.sum()))
+    kept[0] = bins[0][filled]
+    kept[1] = bins[1][filled] / kept[0]
+    kept[2] = bins[2][filled] / kept[0]
+    return kept, mean, spread
 
 
 @njit
 def fill_shares(value, level, shape, share):  # type: ignore[no-untyped-def]
-    """Fill ``share [c]`` with the probabilities that a value came from each Gaussian; returns its log-density.
+    """Fill ``share [c]`` with the probabilities that a value came from each Gaussian.
 
-    ``level [c]`` are the log-densities of the Gaussians at their means, weights included, up to a constant.
+    ``level [c]`` are the log-densities of the Gaussians at their means, weights included, up to a constant. Returns the
+    range of the Gaussians that matter, outside of which nothing is filled in, and the log-density of the value.
     """
-    c = shape.shape[1]
-    top, total = -np.inf, 0.0
-    for a in range(c):
-        off = value - shape[1, a]
-        share[a] = level[a] - 0.5 * off * off / shape[2, a]
-        top = max(top, share[a])
-    for a in range(c):
+    first, last, top = fill_terms(value, level, shape[1], shape[2], shape.shape[1] == ROW, share)
+    total = 0.0
+    for a in range(first, last):
         share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
         total += share[a]
-    for a in range(c):
+    for a in range(first, last):
         share[a] /= total
-    return top + np.log(total)
+    return first, last, top + np.log(total)
+
+
+@njit
+def likelihood(bins, shape):  # type: ignore[no-untyped-def]
+    """Log-likelihood of a histogram, each bin as two points a standard deviation from its mean.
+
+    That is right for cubic polynomials, and keeps within the bin: at sharp ends a curvature would say too much.
+    """
+    level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
+    share = np.empty(shape.shape[1])
+    total = 0.0
+    for i in range(bins.shape[1]):
+        off = np.sqrt(max(bins[2, i] - bins[1, i] ** 2, 0.0))
+        _, _, left = fill_shares(bins[1, i] - off, level, shape, share)
+        _, _, right = fill_shares(bins[1, i] + off, level, shape, share)
+        total += 0.5 * bins[0, i] * (left + right)
+    return total
 
 
 @njit
@@ -101,9 +150,9 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
         level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
         loglik = 0.0
         for i in range(bins.shape[1]):
-            density = fill_shares(bins[1, i], level, shape, share)
+            first, last, density = fill_shares(bins[1, i], level, shape, share)
             slope, slopes, inverse = 0.0, 0.0, 0.0
-            for a in range(c):
+            for a in range(first, last):
                 step = (bins[1, i] - shape[1, a]) / shape[2, a]
                 slope += share[a] * step
                 slopes += share[a] * step * step
@@ -111,7 +160,7 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
             # A bin has a width: its rows see the curvature of the log-density, too.
             curvature = slopes - slope * slope - inverse
             loglik += bins[0, i] * (density + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0))
-            for a in range(c):
+            for a in range(first, last):
                 part = bins[0, i] * share[a]
                 sums[0, a] += part
                 sums[1, a] += part * bins[1, i]
@@ -129,22 +178,112 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
 
 
 @njit
-def fit_comb(bins):  # type: ignore[no-untyped-def]
-    """Nearly uniform noise: equal Gaussians in a row, as wide as fits best, ``[3, c]``; and its log-likelihood."""
-    low, high = bins[1].min(), bins[1].max()
-    for i in range(bins.shape[1]):  # the outermost rows, not the means of their bins
-        spread = np.sqrt(3.0 * max(bins[2, i] - bins[1, i] ** 2, 0.0))
-        low, high = min(low, bins[1, i] - spread), max(high, bins[1, i] + spread)
-    best, top = np.empty((3, COMB)), -np.inf
-    for stretch in COMB_WIDTHS:
-        half = max(0.5 * stretch * (high - low), np.sqrt(VARIANCE_FLOOR) * COMB)
-        shape = np.empty((3, COMB))
-        shape[0] = 1.0 / COMB
-        shape[1] = 0.5 * (low + high) + half * ((2.0 * np.arange(COMB) + 1.0) / COMB - 1.0)
-        shape[2] = (half / COMB) ** 2  # half the distance of neighbours: no ripples to speak of
-        value = climb(bins, shape.copy(), VARIANCE_FLOOR, 1)
-        if value > top:
-            best, top = shape, value
+def flat_row(low, high):  # type: ignore[no-untyped-def]
+    """Nearly uniform noise between two ends, ``[3, c]``: Gaussians side by side, narrower towards both."""
+    borders = low + (high - low) * np.sin(0.5 * np.pi * np.arange(ROW + 1) / ROW) ** 2
+    shape = np.empty((3, ROW))
+    widths = borders[1:] - borders[:-1]
+    shape[0] = widths / (high - low)
+    shape[1] = 0.5 * (borders[1:] + borders[:-1])
+    shape[2] = (0.5 * widths) ** 2  # neighbours are two standard deviations apart: no ripples to speak of
+    return shape
+
+
+@njit
+def sharp_row(end, side, start, decay, scale, furthest):  # type: ignore[no-untyped-def]
+    r"""Noise with one sharp end, ``[3, c]``: Gaussians side by side, narrower towards it.
+
+    Their weights follow the generalised gamma law :math:`u^{a - 1} e^{-(u / s)^p}` of the distance ``u`` from the end
+    (Stacy, 1962), with ``start`` :math:`a`, ``decay`` :math:`p` and ``scale`` :math:`s`; the row is on the ``side`` 1 or
+    -1 of its end, and reaches at least as far as ``furthest``.
+    """
+    # Where the law ends, practically (Wilson and Hilferty's quantile of a gamma variable).
+    k = start / decay
+    reach = scale * (k * max(1.0 - 1.0 / (9.0 * k) + LAST / (3.0 * np.sqrt(k)), 1.0) ** 3) ** (1.0 / decay)
+    reach = max(reach, furthest)
+    # The longer the tail, the more of them stand near the end.
+    narrowing = min(max(1.0 + 1.0 / decay, LEAST_NARROWING), MOST_NARROWING)
+    borders = reach * (np.arange(ROW + 1) / ROW) ** narrowing
+    shape = np.empty((3, ROW))
+    widths, middles = borders[1:] - borders[:-1], 0.5 * (borders[1:] + borders[:-1])
+    power = (borders / reach) ** start
+    shape[0] = np.maximum(power[1:] - power[:-1], 1e-300)
+    level = np.log(shape[0]) - (middles / scale) ** decay
+    shape[0] = np.maximum(np.exp(level - level.max()), 1e-9)
+    shape[0] /= shape[0].sum()
+    shape[1] = end + side * middles
+    shape[2] = (0.5 * widths) ** 2
+    if side < 0.0:
+        shape = shape[:, ::-1].copy()
+    return shape
+
+
+@njit
+def _law(mass, logs, decay):  # type: ignore[no-untyped-def]
+    """Likeliest generalised gamma law of a decay, given logarithms of distances: log-likelihood, start and scale."""
+    n, middle, powers = 0.0, 0.0, 0.0
+    for i in range(mass.shape[0]):
+        n += mass[i]
+        middle += mass[i] * logs[i]
+        powers += mass[i] * np.exp(decay * logs[i])
+    middle /= n
+    level = np.log(powers / n)
+    # The shape of a gamma variable, within 1.5 % (Minka, 2002).
+    s = max(level - decay * middle, 1e-6)
+    k = (3.0 - s + np.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
+    value = np.log(decay) + (k * decay - 1.0) * middle - k - math.lgamma(k) - k * (level - np.log(k))
+    return n * value, k * decay, np.exp((level - np.log(k)) / decay)
+
+
+@njit
+def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
+    """The likeliest noise with a sharp end on one side, ``dropped`` bins left out beyond it, ``[3, c]``."""
+    m = bins.shape[1] - dropped
+    mass, place = np.empty(m), np.empty(m)
+    for i in range(m):
+        j = i + dropped if side > 0 else m - 1 - i
+        mass[i], place[i] = bins[0, j], side * bins[1, j]
+    j = dropped if side > 0 else m - 1
+    low = place[0] - np.sqrt(3.0 * max(bins[2, j] - bins[1, j] ** 2, 0.0))
+    best = -np.inf
+    gap, decay, start, scale = 0.0, 1.0, 1.0, 1.0
+    logs = np.empty(m)
+    gaps, decays = GAPS * spread, DECAYS
+    for _ in range(REFINEMENTS):
+        for trial in gaps:
+            logs = np.log(place - low + trial)
+            for power in decays:
+                value, a, s = _law(mass, logs, power)
+                if value > best:
+                    best, gap, decay, start, scale = value, trial, power, a, s
+        gaps, decays = gap * FINER_GAPS, decay * FINER_DECAYS
+    end = low - gap
+    return sharp_row(side * end, side, start, decay, scale, 1.01 * (place[m - 1] - end))
+
+
+@njit
+def fit_row(bins, mean, spread):  # type: ignore[no-untyped-def]
+    """The likeliest row of Gaussians, ``[3, c]``, and its log-likelihood less what it costs more than one Gaussian."""
+    n = bins.shape[1]
+    cost = np.log(max(bins[0].sum(), 2.0))  # two numbers of the law, half a logarithm each
+    skewness = 0.0
+    for i in range(n):
+        skewness += bins[0, i] * (bins[1, i] - mean) ** 3
+    best, top = np.empty((3, ROW)), -np.inf
+    for dropped in range(min(DROPPED, n - 1) ):
+        low, high = bins[1, dropped], bins[1, n - 1 - dropped]
+        low -= np.sqrt(3.0 * max(bins[2, dropped] - low**2, 0.0))
+        high += np.sqrt(3.0 * max(bins[2, n - 1 - dropped] - high**2, 0.0))
+        if high - low > ROW * np.sqrt(VARIANCE_FLOOR) * ROW:
+            shape = flat_row(low, high)
+            value = likelihood(bins, shape)
+            if value > top:
+                best, top = shape, value
+        if n - dropped > 8:
+            shape = fit_sharp(bins, spread, 1.0 if skewness > 0.0 else -1.0, dropped)
+            value = likelihood(bins, shape) - cost
+            if value > top:
+                best, top = shape, value
     return best, top
 
 
@@ -160,11 +299,11 @@ def choose_shape(bins, mean, spread, start, reach):  # type: ignore[no-untyped-d
     best = np.empty((3, 1))
     best[0, 0], best[1, 0], best[2, 0] = 1.0, mean, max(spread**2, VARIANCE_FLOOR)
     top = climb(bins, best.copy(), floor, 1)
-    known = 1 if start.shape[1] == COMB else start.shape[1]
-    if reach > 0 or start.shape[1] == COMB:
-        comb, value = fit_comb(bins)
+    known = 1 if start.shape[1] == ROW else start.shape[1]
+    if reach > 0 or start.shape[1] == ROW:
+        row, value = fit_row(bins, mean, spread)
         if value > top:
-            top, best = value, comb
+            top, best = value, row
     behind = 0
     for c in range(max(known - reach, 2), min(known + reach, MOST_COMPONENTS) + 1):
         if c == known:
@@ -228,8 +367,8 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
             off = bins[1, i] - move
             # Of rows that are all alike rounding may leave less than nothing.
             off2 = max(bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0)
-            fill_shares(off / stretch, level, shape, share)
-            for a in range(c):
+            first, last, _ = fill_shares(off / stretch, level, shape, share)
+            for a in range(first, last):
                 part = bins[0, i] * share[a] / shape[2, a]
                 inverse += part
                 pull += part * (off - stretch * shape[1, a])
@@ -259,7 +398,7 @@ def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
     moved = shape.copy()
     moved[1] = move + stretch * shape[1]
     moved[2] = stretch**2 * shape[2]
-    trial = climb(bins, moved.copy(), VARIANCE_FLOOR, 1)
+    trial = likelihood(bins, moved)
     if trial > value:
         return trial, moved
     return value, gaussian

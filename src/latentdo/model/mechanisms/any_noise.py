@@ -33,8 +33,11 @@ from latentdo.model.mechanisms.shapes import (
 )
 from latentdo.model.regression import regression, weighted_gram
 
-TURNS = 3
+TURNS = 2
 """How often coefficients and shape take turns."""
+
+ROW_TURNS = 3
+"""The same for noise with sharp ends."""
 
 GROWTH_STEPS = 6
 """Newton steps towards the likeliest growth of a scale; the problem is concave in two numbers."""
@@ -120,7 +123,7 @@ def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[n
 
 
 @njit
-def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-def]
+def next_shape(raw, signal, weights, shape, growth, error2):  # type: ignore[no-untyped-def]
     """The same with as many Gaussians as before, and growth if there was some."""
     cost = np.log(max(weights.sum(), 2.0))
     loss = 0.0
@@ -129,7 +132,7 @@ def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-
         loss = (weights * log_scales(signal, growth)).sum() + cost
     bins, mean, spread = histogram(raw * np.exp(-log_scales(signal, growth)), weights)
     if shape.shape[1] == ROW:
-        shape, value = fit_row(bins, mean, spread)
+        shape, value = fit_row(bins, mean, spread, error2)
     else:
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
         value -= 1.5 * cost * (shape.shape[1] - 1)
@@ -153,6 +156,76 @@ def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type:
 
 
 @njit
+def as_scores(raw, scale, weights, shape, error2, values, precision, shifted):  # type: ignore[no-untyped-def]
+    """The same for a row of Gaussians, by Fisher's scoring; returns the information of a row about its mean.
+
+    Gaussians as narrow as those at a sharp end hold on to their rows, and EM would take a hundred turns. Scores are
+    those of noise blurred by the errors of the fitted values, whose mean square is ``error2``: no end is seen more
+    sharply than that.
+    """
+    blurred = shape.copy()
+    blurred[2] += error2
+    level = np.log(blurred[0]) - 0.5 * np.log(blurred[2])
+    share = np.empty(shape.shape[1])
+    information = 0.0
+    for i in range(raw.shape[0]):
+        value = raw[i] / scale[i]
+        first, last, _ = fill_shares(value, level, blurred, share)
+        score = 0.0
+        for a in range(first, last):
+            score += share[a] * (value - blurred[1, a]) / blurred[2, a]
+        shifted[i] = score
+        information += weights[i] * score * score
+    information /= weights.sum()
+    for i in range(raw.shape[0]):
+        precision[i] = weights[i] * information / scale[i] ** 2
+        shifted[i] = values[i] - raw[i] + scale[i] * shifted[i] / information
+    return information
+
+
+@njit
+def fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
+    """Fill what a regression leaves over and its bounded signal, both ``[n]``."""
+    last = rows.shape[1] - 1
+    for i in range(rows.shape[0]):
+        fitted = 0.0
+        for a in range(last):
+            fitted -= contrast[a] * rows[i, a]
+        raw[i] = rows[i, last] - fitted
+        signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
+
+
+@njit
+def take_turns(rows, weights, contrast, shape, growth, error2):  # type: ignore[no-untyped-def]
+    """Coefficients and noise of a known kind, from a first guess of both, and what is left over.
+
+    ``contrast`` and ``error2`` are those after a first regression: minus its coefficients, and the mean square of the
+    errors of its fitted values.
+    """
+    n, width = rows.shape
+    last = width - 1
+    values = np.ascontiguousarray(rows[:, last])
+    factor, gram = np.zeros((width, width)), np.empty((width, width))
+    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    fill_residuals(rows, contrast, raw, signal)
+    value = 0.0
+    in_row = shape.shape[1] == ROW
+    turns = ROW_TURNS if in_row else TURNS
+    for turn in range(turns):
+        scale = np.exp(log_scales(signal, growth))
+        if in_row:
+            information = as_scores(raw, scale, weights, shape, error2, values, precision, shifted)
+            error2 = last / (information * weights.sum()) if turn < turns - 1 else 0.0
+        else:
+            as_squares(raw, scale, weights, shape, values, precision, shifted)
+        weighted_gram(rows, last, shifted, precision, gram)
+        regression(gram, width, factor, contrast)
+        fill_residuals(rows, contrast, raw, signal)
+        shape, value, growth = next_shape(raw, signal, weights, shape, growth, error2)
+    return contrast, shape, growth, value, raw, signal
+
+
+@njit
 def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     """A weighted regression whose noise has any shape and may grow with the signal.
 
@@ -161,35 +234,26 @@ def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
     """
     n, width = rows.shape
     last = width - 1
-    values = np.ascontiguousarray(rows[:, last])
     contrast, factor = np.zeros(width), np.zeros((width, width))
     gram = np.empty((width, width))
-    weighted_gram(rows, last, values, weights, gram)
+    weighted_gram(rows, last, rows[:, last], weights, gram)
     regression(gram, width, factor, contrast)
-    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth, left = start, 0.0, np.zeros(2), TURNS
-    while True:
-        for i in range(n):
-            fitted = 0.0
-            for a in range(last):
-                fitted -= contrast[a] * rows[i, a]
-            raw[i] = values[i] - fitted
-            signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
-        if left == TURNS and not growth.any():
-            bins, mean, spread = histogram(raw, weights)
-            shape, value = choose_shape(bins, mean, spread, start, reach)
-        else:
-            shape, value, growth = next_shape(raw, signal, weights, shape, growth)
-        left = 0 if last == 1 or (shape.shape[1] == 1 and not growth.any()) else left - 1
-        if left == 0 and not growth.any() and last > 1:
-            # Not before the coefficients are good: a scale can make up for a wrong slope.
-            shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-            left = TURNS if growth.any() else 0
-        if left == 0:
-            break
-        as_squares(raw, np.exp(log_scales(signal, growth)), weights, shape, values, precision, shifted)
-        weighted_gram(rows, last, shifted, precision, gram)
-        regression(gram, width, factor, contrast)
+    raw, signal, growth = np.empty(n), np.empty(n), np.zeros(2)
+    fill_residuals(rows, contrast, raw, signal)
+    bins, mean, spread = histogram(raw, weights)
+    error2 = spread**2 * last / weights.sum() if last > 1 else 0.0
+    shape, value = choose_shape(bins, mean, spread, start, reach, error2)
+    if last > 1:
+        if shape.shape[1] > 1:
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, error2
+            )
+        # Not before the coefficients are good: a scale can make up for a wrong slope.
+        shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
+        if growth.any():
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, error2
+            )
     if shape.shape[1] == 1 and not growth.any():
         shape[1, 0] = 0.0
         shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)

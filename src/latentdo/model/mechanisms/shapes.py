@@ -51,8 +51,11 @@ LAST = 3.72
 LEAST_NARROWING, MOST_NARROWING = 2.0, 4.0
 """Power of its number in the row with which a Gaussian is further from the end."""
 
-DROPPED = 3
-"""Bins in the outermost of which there may be rows beyond a sharp end, of which none, one, ... are left out."""
+DROPPED = (0, 1, 2, 4, 7)
+"""Outermost bins that may hold rows beyond a sharp end, by errors of fitted values or from other regimes."""
+
+FEWEST_BINS = 8
+"""Different values that a law with a sharp end needs at least."""
 
 GAPS = np.array([0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
 """Distances of the end from the outermost row that are tried, as shares of the spread."""
@@ -120,11 +123,15 @@ def fill_shares(value, level, shape, share):  # type: ignore[no-untyped-def]
 
 
 @njit
-def likelihood(bins, shape):  # type: ignore[no-untyped-def]
-    """Log-likelihood of a histogram, each bin as two points a standard deviation from its mean.
+def likelihood(bins, shape, error2):  # type: ignore[no-untyped-def]
+    """Log-likelihood of a histogram of values with errors of mean square ``error2``.
 
-    That is right for cubic polynomials, and keeps within the bin: at sharp ends a curvature would say too much.
+    Each bin is two points, a standard deviation from its mean. That is right for cubic polynomials, and keeps within
+    the bin: at sharp ends a curvature would say too much.
     """
+    if error2 > 0.0:
+        shape = shape.copy()
+        shape[2] += error2
     level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
     share = np.empty(shape.shape[1])
     total = 0.0
@@ -262,33 +269,43 @@ def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
 
 
 @njit
-def fit_row(bins, mean, spread):  # type: ignore[no-untyped-def]
-    """The likeliest row of Gaussians, ``[3, c]``, and its log-likelihood less what it costs more than one Gaussian."""
+def fit_row(bins, mean, spread, error2):  # type: ignore[no-untyped-def]
+    """The likeliest row of Gaussians, ``[3, c]``, and its log-likelihood less what it costs more than one Gaussian.
+
+    ``error2`` is that of :func:`likelihood`.
+    """
     n = bins.shape[1]
     cost = np.log(max(bins[0].sum(), 2.0))  # two numbers of the law, half a logarithm each
     skewness = 0.0
     for i in range(n):
         skewness += bins[0, i] * (bins[1, i] - mean) ** 3
-    best, top = np.empty((3, ROW)), -np.inf
-    for dropped in range(min(DROPPED, n - 1) ):
-        low, high = bins[1, dropped], bins[1, n - 1 - dropped]
-        low -= np.sqrt(3.0 * max(bins[2, dropped] - low**2, 0.0))
-        high += np.sqrt(3.0 * max(bins[2, n - 1 - dropped] - high**2, 0.0))
-        if high - low > ROW * np.sqrt(VARIANCE_FLOOR) * ROW:
-            shape = flat_row(low, high)
-            value = likelihood(bins, shape)
+    side = 1.0 if skewness > 0.0 else -1.0
+    best = flat_row(mean - np.sqrt(3.0) * spread, mean + np.sqrt(3.0) * spread)
+    top = likelihood(bins, best, error2)
+    flat, sharp = True, True
+    before_flat, before_sharp = -np.inf, -np.inf
+    for dropped in DROPPED:
+        if flat and n > 2 * dropped + 1:
+            low, high = bins[1, dropped], bins[1, n - 1 - dropped]
+            low -= np.sqrt(3.0 * max(bins[2, dropped] - low**2, 0.0))
+            high += np.sqrt(3.0 * max(bins[2, n - 1 - dropped] - high**2, 0.0))
+            if high - low > 1e-3 * spread:
+                shape = flat_row(low, high)
+                value = likelihood(bins, shape, error2)
+                if value > top:
+                    best, top = shape, value
+                flat, before_flat = value > before_flat, value
+        if sharp and n > dropped + FEWEST_BINS:
+            shape = fit_sharp(bins, spread, side, dropped)
+            value = likelihood(bins, shape, error2) - cost
             if value > top:
                 best, top = shape, value
-        if n - dropped > 8:
-            shape = fit_sharp(bins, spread, 1.0 if skewness > 0.0 else -1.0, dropped)
-            value = likelihood(bins, shape) - cost
-            if value > top:
-                best, top = shape, value
+            sharp, before_sharp = value > before_sharp, value
     return best, top
 
 
 @njit
-def choose_shape(bins, mean, spread, start, reach):  # type: ignore[no-untyped-def]
+def choose_shape(bins, mean, spread, start, reach, error2=0.0):  # type: ignore[no-untyped-def]
     """The mixture with the highest evidence, ``[3, c]``, and its log-likelihood less the cost of its Gaussians.
 
     One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer are tried than
@@ -301,7 +318,7 @@ def choose_shape(bins, mean, spread, start, reach):  # type: ignore[no-untyped-d
     top = climb(bins, best.copy(), floor, 1)
     known = 1 if start.shape[1] == ROW else start.shape[1]
     if reach > 0 or start.shape[1] == ROW:
-        row, value = fit_row(bins, mean, spread)
+        row, value = fit_row(bins, mean, spread, error2)
         if value > top:
             top, best = value, row
     behind = 0
@@ -398,7 +415,7 @@ def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
     moved = shape.copy()
     moved[1] = move + stretch * shape[1]
     moved[2] = stretch**2 * shape[2]
-    trial = likelihood(bins, moved)
+    trial = likelihood(bins, moved, 0.0)
     if trial > value:
         return trial, moved
     return value, gaussian

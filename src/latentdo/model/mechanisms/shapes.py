@@ -21,7 +21,7 @@ NARROWEST = 0.05
 
 FINE = 2048
 
-N_BINS = 64
+N_BINS = 48
 """Bins of the histogram that shapes are fitted to; finer ones changed no fit."""
 
 BULK = 4.0

@@ -144,15 +144,16 @@ def likelihood(bins, shape, error2):  # type: ignore[no-untyped-def]
 
 
 @njit
-def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
+def climb(bins, shape, floor, iterations, needed=-np.inf):  # type: ignore[no-untyped-def]
     """EM of a mixture of Gaussians on a histogram, in place; returns its log-likelihood before the last step.
 
-    The rows of ``shape [3, c]`` are weights, means and variances.
+    The rows of ``shape [3, c]`` are weights, means and variances. Where the steps left, were they all like the last
+    one, would not reach what is ``needed``, there are no more.
     """
     c = shape.shape[1]
     share, sums = np.empty(c), np.empty((3, c))
     loglik, before = -np.inf, -np.inf
-    for _ in range(iterations):
+    for taken in range(iterations):
         sums[:] = 0.0
         level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
         loglik = 0.0
@@ -178,7 +179,7 @@ def climb(bins, shape, floor, iterations):  # type: ignore[no-untyped-def]
             shape[0, a] = max(count / everything, 1e-9)
             shape[1, a] = sums[1, a] / count
             shape[2, a] = max(sums[2, a] / count - shape[1, a] ** 2, floor)
-        if loglik - before < ENOUGH:
+        if loglik - before < ENOUGH or loglik + (loglik - before) * (iterations - 1 - taken) < needed:
             break
         before = loglik
     return loglik
@@ -327,7 +328,7 @@ def choose_shape(bins, mean, spread, start, reach, error2=0.0):  # type: ignore[
             winner, value = _as_before(start, mean, spread, floor), 0.0
         else:
             winner, value = _from_scratch(bins, mean, spread, floor, c)
-        value = climb(bins, winner, floor, POLISH_STEPS) - cost * (c - 1)
+        value = climb(bins, winner, floor, POLISH_STEPS, top + cost * (c - 1)) - cost * (c - 1)
         if value > top:
             top, best, behind = value, winner, 0
         else:

@@ -16,6 +16,9 @@ from latentdo.model.mechanisms.noise import Noise
 GROWTH_REACH = 3.0
 """Size of a signal, in standard deviations of its variable, beyond which noise that grows with it grows no further."""
 
+STRETCHES = 4
+"""Parts of noise whose Gaussians stand in a row; about as many as of noise whose Gaussians are free."""
+
 NO_GROWTH = (0.0, 0.0)
 
 _FASTEST = 25.0  # growth of a noise; its scale then stays finite
@@ -155,10 +158,11 @@ class AdditiveNoise(Mechanism):
         return self.noise.log_density(residual) - log_scale
 
     def parts(self, x: Array, y: Array) -> list[Array]:
-        """See :class:`Mechanism`: the Gaussians of the noise."""
+        """See :class:`Mechanism`: the Gaussians of the noise, or stretches of those that stand in a row."""
         if self.noise.weights.size == 1:
             return []
-        return list(softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T)
+        shares = softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T
+        return list(shares.reshape(STRETCHES, -1, len(y)).sum(axis=1) if self.noise.is_row else shares)
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""

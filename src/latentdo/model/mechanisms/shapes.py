@@ -54,6 +54,9 @@ LEAST_NARROWING, MOST_NARROWING = 2.0, 4.0
 DROPPED = (0, 1, 2, 4, 7)
 """Outermost bins that may hold rows beyond a sharp end, by errors of fitted values or from other regimes."""
 
+BLUNT = 0.5
+"""Variance of the Gaussian at a sharp end, as a share of that at the other one, if that is not sharp, at most."""
+
 FEWEST_BINS = 8
 """Different values that a law with a sharp end needs at least."""
 
@@ -244,6 +247,19 @@ def _law(mass, logs, decay):  # type: ignore[no-untyped-def]
 
 
 @njit
+def lowest(bins, dropped):  # type: ignore[no-untyped-def]
+    """Where a histogram begins, without some of its bins: rows are further out than the mean of theirs."""
+    return bins[1, dropped] - np.sqrt(3.0 * max(bins[2, dropped] - bins[1, dropped] ** 2, 0.0))
+
+
+@njit
+def highest(bins, dropped):  # type: ignore[no-untyped-def]
+    """Where a histogram ends, without some of its bins."""
+    at = bins.shape[1] - 1 - dropped
+    return bins[1, at] + np.sqrt(3.0 * max(bins[2, at] - bins[1, at] ** 2, 0.0))
+
+
+@njit
 def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
     """The likeliest noise with a sharp end on one side, ``dropped`` bins left out beyond it, ``[3, c]``."""
     m = bins.shape[1] - dropped
@@ -251,8 +267,7 @@ def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
     for i in range(m):
         j = i + dropped if side > 0 else m - 1 - i
         mass[i], place[i] = bins[0, j], side * bins[1, j]
-    j = dropped if side > 0 else m - 1
-    low = place[0] - np.sqrt(3.0 * max(bins[2, j] - bins[1, j] ** 2, 0.0))
+    low = lowest(bins, dropped) if side > 0 else -highest(bins, dropped)
     best = -np.inf
     gap, decay, start, scale = 0.0, 1.0, 1.0, 1.0
     logs = np.empty(m)
@@ -287,9 +302,7 @@ def fit_row(bins, mean, spread, error2):  # type: ignore[no-untyped-def]
     before_flat, before_sharp = -np.inf, -np.inf
     for dropped in DROPPED:
         if flat and n > 2 * dropped + 1:
-            low, high = bins[1, dropped], bins[1, n - 1 - dropped]
-            low -= np.sqrt(3.0 * max(bins[2, dropped] - low**2, 0.0))
-            high += np.sqrt(3.0 * max(bins[2, n - 1 - dropped] - high**2, 0.0))
+            low, high = lowest(bins, dropped), highest(bins, dropped)
             if high - low > 1e-3 * spread:
                 shape = flat_row(low, high)
                 value = likelihood(bins, shape, error2)
@@ -403,20 +416,54 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
 
 
 @njit
-def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
-    """A shape moved and stretched to fit the residuals best, or one Gaussian if that fits better; and how well."""
-    bins, mean, spread = histogram(residual, weights)
-    gaussian = np.empty((3, 1))
-    gaussian[0, 0], gaussian[1, 0], gaussian[2, 0] = 1.0, mean, spread**2
-    n = bins[0].sum()
-    value = -0.5 * n * (LOG_2PI + np.log(spread**2) + 1.0)
-    if shape.shape[1] == 1:
-        return value, gaussian
-    move, stretch = move_and_stretch(bins, shape, spread)
+def end_to_end(bins, shape, dropped):  # type: ignore[no-untyped-def]
+    """Where a row must be moved to, and how far stretched, so that its sharp ends are those of a histogram.
+
+    With one such end, it is the means that agree. ``dropped`` bins are left out beyond each end.
+    """
+    low, high = lowest(bins, dropped), highest(bins, dropped)
+    first, last = shape[1, 0] - np.sqrt(shape[2, 0]), shape[1, -1] + np.sqrt(shape[2, -1])
+    if shape[2, 0] < BLUNT * shape[2, -1]:
+        high, last = (bins[0] * bins[1]).sum() / bins[0].sum(), (shape[0] * shape[1]).sum()
+    elif shape[2, -1] < BLUNT * shape[2, 0]:
+        low, first = (bins[0] * bins[1]).sum() / bins[0].sum(), (shape[0] * shape[1]).sum()
+    stretch = (high - low) / (last - first)
+    return low - stretch * first, stretch
+
+
+@njit
+def moved_and_stretched(shape, move, stretch):  # type: ignore[no-untyped-def]
+    """A shape elsewhere."""
     moved = shape.copy()
     moved[1] = move + stretch * shape[1]
     moved[2] = stretch**2 * shape[2]
-    trial = likelihood(bins, moved, 0.0)
-    if trial > value:
-        return trial, moved
-    return value, gaussian
+    return moved
+
+
+@njit
+def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
+    """A shape moved and stretched to fit the residuals best, or one Gaussian if that fits better; and how well."""
+    bins, mean, spread = histogram(residual, weights)
+    best = np.empty((3, 1))
+    best[0, 0], best[1, 0], best[2, 0] = 1.0, mean, spread**2
+    value = -0.5 * bins[0].sum() * (LOG_2PI + np.log(spread**2) + 1.0)
+    if shape.shape[1] == 1:
+        return value, best
+    trial = moved_and_stretched(shape, *move_and_stretch(bins, shape, spread))
+    found = likelihood(bins, trial, 0.0)
+    if found > value:
+        value, best = found, trial
+    if shape.shape[1] == ROW:
+        # EM is slow where ends are sharp.
+        before = -np.inf
+        for dropped in DROPPED:
+            if bins.shape[1] < 2 * dropped + FEWEST_BINS:
+                break
+            trial = moved_and_stretched(shape, *end_to_end(bins, shape, dropped))
+            found = likelihood(bins, trial, 0.0)
+            if found > value:
+                value, best = found, trial
+            if found < before:
+                break
+            before = found
+    return value, best

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import GROWTH_REACH, AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
@@ -27,10 +28,9 @@ from latentdo.model.mechanisms.shapes import (
     best_move,
     choose_shape,
     climb,
-    fill_shares,
-    fit_row,
-    histogram,
 )
+from latentdo.model.mechanisms.sharp_ends import fit_row
+from latentdo.model.mechanisms.squares import as_scores, as_squares
 from latentdo.model.regression import regression, weighted_gram
 
 TURNS = 2
@@ -38,9 +38,6 @@ TURNS = 2
 
 ROW_TURNS = 3
 """The same for noise with sharp ends."""
-
-WITHIN, N_PLACES = 8, 1024
-"""Points within each Gaussian of a row where its scores are computed, and places where one begins to look for them."""
 
 GROWTH_STEPS = 6
 """Newton steps towards the likeliest growth of a scale; the problem is concave in two numbers."""
@@ -140,81 +137,6 @@ def next_shape(raw, signal, weights, shape, growth, error2):  # type: ignore[no-
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
         value -= 1.5 * cost * (shape.shape[1] - 1)
     return shape, value - loss, growth
-
-
-@njit
-def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
-    """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
-    c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
-    share = np.empty(c)
-    for i in range(raw.shape[0]):
-        first, last, _ = fill_shares(raw[i] / scale[i], level, shape, share)
-        inverse, pull = 0.0, 0.0
-        for a in range(first, last):
-            inverse += share[a] / shape[2, a]
-            pull += share[a] * shape[1, a] / shape[2, a]
-        precision[i] = weights[i] * inverse / scale[i] ** 2
-        shifted[i] = values[i] - scale[i] * pull / inverse
-
-
-@njit
-def fill_scores(values, shape, error2, scores):  # type: ignore[no-untyped-def]
-    """Fill the slopes ``[n]`` of minus the log-density of a blurred row of Gaussians at values, interpolated.
-
-    A few points within each Gaussian are computed, and those that are further out than the row.
-    """
-    c = shape.shape[1]
-    blurred = shape.copy()
-    blurred[2] += error2
-    level = np.log(blurred[0]) - 0.5 * np.log(blurred[2])
-    share = np.empty(c)
-    grid, slopes = np.empty(c * WITHIN + 1), np.empty(c * WITHIN + 1)
-    for m in range(grid.shape[0]):
-        a = min(m // WITHIN, c - 1)
-        grid[m] = shape[1, a] + np.sqrt(shape[2, a]) * (2.0 * (m - a * WITHIN) / WITHIN - 1.0)
-        slopes[m] = _score(grid[m], level, blurred, share)
-    low, high = grid[0], grid[-1]
-    per = N_PLACES / (high - low)
-    begin, m = np.empty(N_PLACES + 1, np.int64), 0
-    for place in range(N_PLACES + 1):
-        while m < grid.shape[0] - 2 and grid[m + 1] <= low + place / per:
-            m += 1
-        begin[place] = m
-    for i in range(values.shape[0]):
-        if low < values[i] < high:
-            m = begin[int((values[i] - low) * per)]
-            while m < grid.shape[0] - 2 and grid[m + 1] <= values[i]:
-                m += 1
-            part = (values[i] - grid[m]) / (grid[m + 1] - grid[m])
-            scores[i] = (1.0 - part) * slopes[m] + part * slopes[m + 1]
-        else:
-            scores[i] = _score(values[i], level, blurred, share)
-
-
-@njit
-def _score(value, level, shape, share):  # type: ignore[no-untyped-def]
-    first, last, _ = fill_shares(value, level, shape, share)
-    score = 0.0
-    for a in range(first, last):
-        score += share[a] * (value - shape[1, a]) / shape[2, a]
-    return score
-
-
-@njit
-def as_scores(raw, scale, weights, shape, error2, values, precision, shifted):  # type: ignore[no-untyped-def]
-    """The same for a row of Gaussians, by Fisher's scoring; returns the information of a row about its mean.
-
-    Gaussians as narrow as those at a sharp end hold on to their rows, and EM would take a hundred turns. Scores are
-    those of noise blurred by the errors of the fitted values, whose mean square is ``error2``: no end is seen more
-    sharply than that.
-    """
-    fill_scores(raw / scale, shape, error2, shifted)
-    information = (weights * shifted * shifted).sum() / weights.sum()
-    for i in range(raw.shape[0]):
-        precision[i] = weights[i] * information / scale[i] ** 2
-        shifted[i] = values[i] - raw[i] + scale[i] * shifted[i] / information
-    return information
 
 
 @njit

@@ -82,7 +82,8 @@ def choose_shape(bins, mean, spread, start, reach, error2=0.0):  # type: ignore[
     """The mixture with the highest evidence, ``[3, c]``, and its log-likelihood less the cost of its Gaussians.
 
     One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer are tried than
-    ``start [3, c]`` has. A row of equal Gaussians, for noise with sharp edges, costs as much as a single one.
+    ``start [3, c]`` has. With other numbers, or where there was one, a row of Gaussians is tried, too; ``error2`` is
+    that of :func:`.likelihood`, and blurs it.
     """
     cost = 1.5 * np.log(max(bins[0].sum(), 2.0))
     floor = max((NARROWEST * spread) ** 2, VARIANCE_FLOOR)

@@ -9,7 +9,8 @@ from scipy.stats import norm
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.any_noise import AnyNoise, fit_rows, rough_gains
 from latentdo.model.mechanisms.family import evidence
-from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, best_move, histogram
+from latentdo.model.mechanisms.histograms import histogram
+from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, best_move
 
 N = 3000
 
@@ -118,16 +119,16 @@ def test_noise_with_sharp_edges_costs_what_gaussian_noise_costs():
     rng = np.random.default_rng(7)
     x = rng.standard_normal((N, 1))
     found = AnyNoise.fit(x, x[:, 0] + _noise("uniform", rng), np.ones(N))
-    assert found.noise.is_comb
+    assert found.noise.is_flat
     assert found.n_parameters == 3
     assert found.noise.log_density(np.zeros(1))[0] == pytest.approx(-np.log(2.0 * np.sqrt(3.0)), abs=0.05)
     density = found.log_density(x, x[:, 0] + _noise("uniform", rng)).sum()
     assert density == pytest.approx(-N * np.log(2.0 * np.sqrt(3.0)), abs=80.0)
     moved = AnyNoise.intervene(x, 2.0 + 0.5 * _noise("uniform", rng), np.ones(N), found, imperfect=False)
-    assert moved.noise.is_comb
+    assert moved.noise.is_flat
     assert moved.noise.mean == pytest.approx(2.0, abs=0.02)
     restored = Noise.from_array(moved.noise.to_array())
-    assert restored.is_comb
+    assert restored.is_flat
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "skewed"])

@@ -15,9 +15,9 @@ from scipy.stats import kstest
 from latentdo.choices import DENSITY
 from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, Mechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.additive import AdditiveMechanism
-from latentdo.model.mechanisms.splines import FUNCTIONS
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
 from latentdo.model.mechanisms.registry import families, mechanism_class
+from latentdo.model.mechanisms.splines import FUNCTIONS
 from latentdo.model.mechanisms.student import StudentMechanism
 from latentdo.model.variational.mixture import Architecture, LatentMixture
 

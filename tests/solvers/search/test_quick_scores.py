@@ -13,7 +13,6 @@ from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.solvers.search.rows import RowLearner, SetScores
 
-
 N = 1500
 ALL = [np.array(one, dtype=np.int64) for size in range(4) for one in combinations(range(3), size)]
 """Every set of parents of the last variable."""

@@ -66,9 +66,7 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
     @classmethod
     def functions(cls, prepared: tuple[Basis, ...], z: Array) -> Array:
         """See :class:`RowFamily`."""
-        return np.column_stack(
-            [basis.functions(column) for basis, column in zip(prepared, z.T, strict=True)]
-        )
+        return np.column_stack([basis.functions(column) for basis, column in zip(prepared, z.T, strict=True)])
 
     @classmethod
     def given(cls, prepared: tuple[Basis, ...], parents: Parents) -> Curves:
@@ -171,7 +169,9 @@ def _rotated(functions, rotations, y):  # type: ignore[no-untyped-def]
     rows[:, 1 + p * length] = y
     for a in range(p):
         own = slice(a * length, (a + 1) * length)
-        rows[:, 1 + a * length : 1 + (a + 1) * length] = np.ascontiguousarray(functions[:, own]) @ rotations[a]
+        rows[:, 1 + a * length : 1 + (a + 1) * length] = (
+            np.ascontiguousarray(functions[:, own]) @ rotations[a]
+        )
     return rows
 
 

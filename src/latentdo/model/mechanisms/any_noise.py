@@ -18,8 +18,9 @@ from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.model.mechanisms.growth import likeliest_growth, log_scales, n_rises
+from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import COMB, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
     MOST_COMPONENTS,
     NARROWEST,
@@ -28,14 +29,17 @@ from latentdo.model.mechanisms.shapes import (
     best_move,
     choose_shape,
     climb,
-    fill_shares,
-    fit_comb,
-    histogram,
 )
+from latentdo.model.mechanisms.sharp_ends import fit_row
+from latentdo.model.mechanisms.squares import as_scores, as_squares
 from latentdo.model.regression import regression, weighted_gram
 
-TURNS = 3
+TURNS = 2
 """How often coefficients and shape take turns."""
+
+ROW_TURNS = 3
+"""The same for noise with sharp ends."""
+
 
 @njit
 def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[no-untyped-def]
@@ -54,7 +58,7 @@ def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[n
 
 
 @njit
-def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-def]
+def next_shape(raw, signal, weights, shape, growth, error2):  # type: ignore[no-untyped-def]
     """The same with as many Gaussians as before, and growth if there was some."""
     half_log = 0.5 * np.log(max(weights.sum(), 2.0))
     loss = 0.0
@@ -63,9 +67,9 @@ def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-
         loss = half_log * n_rises(growth)
     scales = log_scales(signal, growth)
     loss += (weights * scales).sum()
-    bins, _, spread = histogram(raw * np.exp(-scales), weights)
-    if shape.shape[1] == COMB:
-        shape, value = fit_comb(bins)
+    bins, mean, spread = histogram(raw * np.exp(-scales), weights)
+    if shape.shape[1] == ROW:
+        shape, value = fit_row(bins, mean, spread, error2)
     else:
         shape = shape.copy()
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
@@ -74,66 +78,99 @@ def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-
 
 
 @njit
-def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
-    """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
-    c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
-    share = np.empty(c)
-    for i in range(raw.shape[0]):
-        fill_shares(raw[i] / scale[i], level, shape, share)
-        inverse, pull = 0.0, 0.0
-        for a in range(c):
-            inverse += share[a] / shape[2, a]
-            pull += share[a] * shape[1, a] / shape[2, a]
-        precision[i] = weights[i] * inverse / scale[i] ** 2
-        shifted[i] = values[i] - scale[i] * pull / inverse
+def fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
+    """Fill what a regression leaves over and its signal, both ``[n]``."""
+    last = rows.shape[1] - 1
+    for i in range(rows.shape[0]):
+        signal[i] = 0.0
+        for a in range(last):
+            signal[i] -= contrast[a] * rows[i, a]
+        raw[i] = rows[i, last] - signal[i]
 
 
 @njit
-def fit_rows(rows, weights, start, reach, turns=TURNS):  # type: ignore[no-untyped-def]
-    """A weighted regression whose noise has any shape and may grow with the signal.
+def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # type: ignore[no-untyped-def]
+    """Coefficients, shape and growth of a known kind, from a first guess of all, their score, and what is left over.
 
-    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
-    coefficients and shape take ``turns``. Returns coefficients, growth, shape, and the log-likelihood less what all of these cost.
+    ``contrast`` and ``error2`` are those after a first regression: minus its coefficients, and the mean square of the
+    errors of its fitted values; ``value`` is the log-likelihood less cost there. The best of at most ``most`` turns is
+    kept: a scale that follows a fit which follows the scale need not get better.
     """
     n, width = rows.shape
     last = width - 1
     values = np.ascontiguousarray(rows[:, last])
-    contrast, factor = np.zeros(width), np.zeros((width, width))
-    gram = np.empty((width, width))
-    weighted_gram(rows, last, values, weights, gram)
-    regression(gram, width, factor, contrast)
+    factor, gram = np.zeros((width, width)), np.empty((width, width))
     raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth, left = start, 0.0, np.empty((2, 0)), turns
-    top, best, best_shape, best_growth = -np.inf, contrast.copy(), shape, growth
-    while True:
-        for i in range(n):
-            signal[i] = 0.0
-            for a in range(last):
-                signal[i] -= contrast[a] * rows[i, a]
-            raw[i] = values[i] - signal[i]
-        if left == turns and growth.shape[1] == 0:
-            bins, mean, spread = histogram(raw, weights)
-            shape, value = choose_shape(bins, mean, spread, start, reach)
+    fill_residuals(rows, contrast, raw, signal)
+    in_row = shape.shape[1] == ROW
+    turns = min(ROW_TURNS if in_row else TURNS, most)
+    top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
+    for turn in range(turns):
+        scale = np.exp(log_scales(signal, growth))
+        if in_row:
+            information = as_scores(raw, scale, weights, shape, error2, values, precision, shifted)
+            error2 = last / (information * weights.sum()) if turn < turns - 1 else 0.0
         else:
-            shape, value, growth = next_shape(raw, signal, weights, shape, growth)
-        left = 0 if last == 1 or (shape.shape[1] == 1 and growth.shape[1] == 0) else left - 1
-        if left == 0 and growth.shape[1] == 0 and last > 1:
-            # Not before the coefficients are good: a scale can make up for a wrong slope.
-            shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-            left = turns if growth.shape[1] else 0
-        if value > top:  # a scale that follows a fit which follows the scale need not get better
-            top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
-        if left == 0:
-            break
-        as_squares(raw, np.exp(log_scales(signal, growth)), weights, shape, values, precision, shifted)
+            as_squares(raw, scale, weights, shape, values, precision, shifted)
         weighted_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
-    if best_shape.shape[1] == 1 and best_growth.shape[1] == 0:
-        best_shape[1, 0] = 0.0
-        best_shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
+        fill_residuals(rows, contrast, raw, signal)
+        shape, value, growth = next_shape(raw, signal, weights, shape, growth, error2)
+        # With errors of fitted values allowed for, the value is not that of the fit.
+        if value > top or (in_row and turn == turns - 1):
+            top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
+    fill_residuals(rows, best, raw, signal)
+    return best, best_shape, best_growth, top, raw, signal
+
+
+@njit
+def fit_rows(rows, weights, start, reach, most=ROW_TURNS):  # type: ignore[no-untyped-def]
+    """A weighted regression whose noise has any shape and may grow with the signal.
+
+    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
+    coefficients and shape take at most so many turns. Returns coefficients, growth, shape, and the log-likelihood less
+    what all of these cost.
+    """
+    n, width = rows.shape
+    last = width - 1
+    contrast, factor = np.zeros(width), np.zeros((width, width))
+    gram = np.empty((width, width))
+    weighted_gram(rows, last, np.ascontiguousarray(rows[:, last]), weights, gram)
+    regression(gram, width, factor, contrast)
+    raw, signal, growth = np.empty(n), np.empty(n), np.empty((2, 0))
+    fill_residuals(rows, contrast, raw, signal)
+    bins, mean, spread = histogram(raw, weights)
+    error2 = spread**2 * last / weights.sum() if last > 1 else 0.0
+    shape, value = choose_shape(bins, mean, spread, start, reach, error2)
+    if last > 1:
+        if shape.shape[1] > 1:
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, value, error2, most
+            )
+        # Not before the coefficients are good: a scale can make up for a wrong slope.
+        shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
+        if growth.shape[1]:
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, value, error2, most
+            )
+    if shape.shape[1] == 1 and growth.shape[1] == 0:
+        shape[1, 0] = 0.0
+        shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
     # One variance and the constant are there whatever the shape.
-    return -best[:last], best_growth, best_shape, top - 0.5 * np.log(max(weights.sum(), 2.0)) * width
+    return -contrast[:last], growth, shape, value - 0.5 * np.log(max(weights.sum(), 2.0)) * width
+
+
+@njit
+def fill_squares(values, fitted, weights, growth, shape, width, precision, shifted):  # type: ignore[no-untyped-def]
+    """Fill weights and values ``[n]`` of the least-squares problem that a fit with ``width`` coefficients solves."""
+    scale = np.exp(log_scales(fitted, growth))
+    if shape.shape[1] == ROW:
+        mean = (shape[0] * shape[1]).sum()
+        spread2 = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
+        error2 = spread2 * width / weights.sum()
+        as_scores(values - fitted, scale, weights, shape, error2, values, precision, shifted)
+    else:
+        as_squares(values - fitted, scale, weights, shape, values, precision, shifted)
 
 
 @njit
@@ -145,9 +182,8 @@ def squares_of_fit(rows, weights, coefficients, growth, shape):  # type: ignore[
     for i in range(n):
         for a in range(last):
             fitted[i] += coefficients[a] * rows[i, a]
-    scale = np.exp(log_scales(fitted, growth))
     precision, shifted = np.empty(n), np.empty(n)
-    as_squares(values - fitted, scale, weights, shape, values, precision, shifted)
+    fill_squares(values, fitted, weights, growth, shape, last, precision, shifted)
     gram = np.empty((last + 1, last + 1))
     weighted_gram(rows, last, shifted, precision, gram)
     return gram
@@ -201,13 +237,14 @@ class Shaped(RowFamily):
     """A function of the parents plus noise of any shape: what such families have in common."""
 
     @classmethod
-    def as_squares(cls, mechanism: Mechanism, x: Array, y: Array) -> tuple[Array, Array] | None:
+    def as_squares(
+        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
+    ) -> tuple[Array, Array] | None:
         """See :class:`RowFamily`."""
         assert isinstance(mechanism, AdditiveNoise)
-        signal = mechanism.mean(x)
         precision, shifted = np.empty(len(y)), np.empty(len(y))
-        scale = np.exp(mechanism.scaled(signal))
-        as_squares(y - signal, scale, np.ones(len(y)), as_shape(mechanism.noise), y, precision, shifted)
+        shape, width = as_shape(mechanism.noise), 1 + x.shape[1]
+        fill_squares(y, mechanism.mean(x), weights, mechanism.growth, shape, width, precision, shifted)
         return precision, shifted
 
     @classmethod

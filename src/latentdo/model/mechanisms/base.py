@@ -14,6 +14,9 @@ from scipy.special import softmax
 from latentdo.model.mechanisms.growth import NO_GROWTH, check_growth, log_scales, n_rises
 from latentdo.model.mechanisms.noise import Noise
 
+STRETCHES = 4
+"""Parts of noise whose Gaussians stand in a row; about as many as of noise whose Gaussians are free."""
+
 Array = NDArray[np.float64]
 Parents = NDArray[np.int64]
 
@@ -119,7 +122,7 @@ class AdditiveNoise(Mechanism):
     @property
     def grows(self) -> bool:
         """Whether the scale of the noise depends on the signal."""
-        return self.growth.shape[1] > 0
+        return bool(self.growth.shape[1])
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
@@ -148,10 +151,11 @@ class AdditiveNoise(Mechanism):
         return self.noise.log_density(residual) - log_scale
 
     def parts(self, x: Array, y: Array) -> list[Array]:
-        """See :class:`Mechanism`: the Gaussians of the noise."""
+        """See :class:`Mechanism`: the Gaussians of the noise, or stretches of those that stand in a row."""
         if self.noise.weights.size == 1:
             return []
-        return list(softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T)
+        shares = softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T
+        return list(shares.reshape(STRETCHES, -1, len(y)).sum(axis=1) if self.noise.is_row else shares)
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""

@@ -58,6 +58,7 @@ class RowFamily(ABC):
         mechanism: Mechanism,  # noqa: ARG003
         x: Array,  # noqa: ARG003
         y: Array,  # noqa: ARG003
+        weights: Array,  # noqa: ARG003
     ) -> tuple[Array, Array] | None:
         """Weights and values ``[n]`` of the least-squares problem that a fit is the answer to, if it is one.
 

@@ -63,7 +63,6 @@ class Basis:
         rotation[0, 1:] = -slopes[1] @ order
         return cls(knots, rotation, FUNCTIONS)
 
-
     def functions(self, values: Array) -> Array:
         """The functions at some values, ``[n, FUNCTIONS]``, those that cannot be told apart zero."""
         if self.most == 1:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from latentdo.model.mechanisms import Noise
-from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape, histogram
+from latentdo.model.mechanisms.histograms import histogram
+from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -40,6 +41,8 @@ def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[
     residual = state.residual(problem.z, j, k)
     shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS)
     noise = Noise(*shape)
+    if noise.is_row:
+        return [rows]  # its law has one peak
     share = softmax(noise.log_joint(residual), axis=1)
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:

@@ -43,12 +43,12 @@ class QuickScores:
     price: float
 
     @classmethod
-    def of(cls, design: Array, n_variables: int, precision: Array, values: Array, count: float) -> Self:
+    def of(cls, design: Array, n_variables: int, precision: Array, values: Array, weights: Array) -> Self:
         """From ones and functions of every variable, ``[n, 1 + d L]``, and what a fit makes of rows and values."""
         rows = precision > 0.0
         length = (design.shape[1] - 1) // n_variables
         scaled = np.column_stack([design[rows], values[rows]]) * np.sqrt(precision[rows, None])
-        return cls(scaled.T @ scaled, length, 0.5 * float(np.log(max(count, 2.0))))
+        return cls(scaled.T @ scaled, length, 0.5 * float(np.log(max(weights.sum(), 2.0))))
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """What a set explains; only differences mean something."""

@@ -11,7 +11,7 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -123,9 +123,7 @@ class RowLearner(FreeTargets):
         target_prior: float | None = None,
     ) -> ScoreTables:
         """See :class:`.learner.Learner`: sets of a few candidate parents, fitted where they may matter."""
-        scores = [
-            SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)
-        ]
+        scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
         if problem.n_variables - 1 <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
@@ -187,9 +185,7 @@ class RowLearner(FreeTargets):
         thorough: bool = False,
     ) -> Graph:
         """See :class:`.learner.Learner`: uphill edge by edge; if ``thorough``, then the best graph of the tables."""
-        scores = [
-            SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)
-        ]
+        scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
         found = climb_edges(
             adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
         )
@@ -297,7 +293,7 @@ class RowLearner(FreeTargets):
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         fits = self.fits(parents)
-        fit = fits.fit if start is None or not statistics.settled else fits.refit
+        fit: Callable[..., Any] = fits.refit if statistics.settled and start is not None else fits.fit
         tried: dict[bytes, Local] = {}
         for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
@@ -323,11 +319,10 @@ class RowLearner(FreeTargets):
         """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
         weights = statistics.responsibilities @ local.shares
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        found = self.family.as_squares(local.reference, x, y)
-        if found is None:
-            return None
-        precision, values = found
-        return QuickScores.of(statistics.design, problem.n_variables, weights * precision, values, weights.sum())
+        found = self.family.as_squares(local.reference, x, y, weights)
+        return (
+            None if found is None else QuickScores.of(statistics.design, problem.n_variables, *found, weights)
+        )
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
         """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,6 @@ from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.settings import FAMILY_FAINT
-
-if TYPE_CHECKING:
-    from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ def weighted_gram(rows, size, values, weights, gram):  # type: ignore[no-untyped
         columns = np.ascontiguousarray(rows[:, :size])
         scaled = columns * weights.reshape(-1, 1)
         gram[:size, :size] = scaled.T @ columns
-        gram[size, :size] = values @ scaled
+        gram[size, :size] = np.ascontiguousarray(values) @ scaled
         gram[size, size] = (weights * values * values).sum()
         return
     gram[:] = 0.0

@@ -164,7 +164,8 @@ def _noise(result: FitResult, j: int) -> str | None:
     shape = "Gaussian" if count == 1 else shape
     if not mechanism.grows:
         return shape
-    return f"{shape}, {'wider' if mechanism.growth[1, -1] > mechanism.growth[1, 0] else 'narrower'} where the value is high"
+    rises = mechanism.growth[1, -1] > mechanism.growth[1, 0]
+    return f"{shape}, {'wider' if rises else 'narrower'} where the value is high"
 
 
 def _inside(result: FitResult, variable: int) -> str:

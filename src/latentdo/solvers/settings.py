@@ -422,9 +422,9 @@ FAMILY_ROUNDS: Final = 3
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
-FAMILY_HOPELESS: Final = 10.0
-"""Nats by which a parent set may be behind in scores without a fit and still be fitted: a set that stays ten behind has
-a probability below 1e-4."""
+FAMILY_HOPELESS: Final = 7.0
+"""Nats by which a parent set may be behind in scores without a fit and still be fitted: a set that stays seven behind
+has a probability below 1e-3."""
 
 FAMILY_DOUBT: Final = 2.0
 """The same for sets with one more parent while a graph is climbed: what needless parents gain by a fit of their own."""

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from latentdo.model.mechanisms import LinearMechanism, Noise
-from latentdo.model.mechanisms.any_noise import AnyNoise, fit_rows, rough_gains
+from latentdo.model.mechanisms.any_noise import ROW_TURNS, AnyNoise, fit_rows, rough_gains
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, best_move
@@ -196,7 +196,7 @@ def test_the_evidence_of_a_fit_agrees_with_its_rows(growth):
     x = rng.standard_normal((N, 1))
     y = 0.7 * x[:, 0] + 0.5 * np.exp(growth * 0.7 * x[:, 0]) * _noise("skewed", rng)
     rows = np.column_stack([np.ones(N), x, y])
-    coefficients, grown, shape, value = fit_rows(rows, np.ones(N), UNKNOWN, MOST_COMPONENTS)
+    coefficients, grown, shape, value = fit_rows(rows, np.ones(N), UNKNOWN, MOST_COMPONENTS, ROW_TURNS)
     mechanism = LinearMechanism(coefficients, Noise(*shape), growth=grown)
     assert value == pytest.approx(evidence(mechanism, x, y, np.ones(N)), abs=1.0)
 

@@ -43,7 +43,7 @@ def _drawn(name: str, seed: int = 0, n: int = N) -> tuple[np.ndarray, float]:
 
 
 def _chosen(values: np.ndarray) -> Noise:
-    shape, _ = choose_shape(*histogram(values, np.ones(values.size)), UNKNOWN, MOST_COMPONENTS)
+    shape, _ = choose_shape(*histogram(values, np.ones(values.size)), UNKNOWN, MOST_COMPONENTS, 0.0)
     return Noise(*shape)
 
 
@@ -62,7 +62,7 @@ def test_a_sample_is_nearly_as_likely_as_under_its_own_density(name):
 def test_the_histogram_agrees_with_the_rows(name):
     values, _ = _drawn(name)
     bins, mean, spread = histogram(values, np.ones(N))
-    shape, value = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS)
+    shape, value = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS, 0.0)
     noise = Noise(*shape)
     exact = noise.log_density(values).sum()
     assert likelihood(bins, shape, 0.0) == pytest.approx(exact, abs=2.0)

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.any_noise import Shaped, as_shape, beginning, fit_rows, squares_of_fit
+from latentdo.model.mechanisms.any_noise import (
+    ROW_TURNS,
+    Shaped,
+    as_shape,
+    beginning,
+    fit_rows,
+    squares_of_fit,
+)
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism, Parents
 from latentdo.model.mechanisms.family import MechanismFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
@@ -24,6 +31,9 @@ from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, e
 
 ROWS_PER_FUNCTION: Final = 8.0
 """Rows for every function of a curve at least: the Schwarz criterion is generous where rows are few."""
+
+MORE_FUNCTIONS: Final = 3
+"""Functions by which a curve may grow in one fit: all at once would cost the square of them."""
 
 _LARGEST = 1e50  # parameter of standardised variables; means of what is far out then stay finite
 
@@ -97,27 +107,31 @@ class Curves:
     bases: tuple[Basis, ...]
 
     def fit(self, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> AdditiveNoise:
-        """See :class:`RowFamily`."""
-        most = int(weights.sum() / ROWS_PER_FUNCTION / max(len(self.bases), 1))
-        levels = np.array([max(min(basis.most, most), 1) for basis in self.bases], dtype=np.int64)
+        """See :class:`RowFamily`; a parent whose curve is known may bend a little more than it did."""
+        rows = int(weights.sum() / ROWS_PER_FUNCTION / max(len(self.bases), 1))
+        most = np.array([max(min(basis.most, rows), 1) for basis in self.bases], dtype=np.int64)
+        before = None if start is None else self._levels(start)
+        levels = most if before is None else np.minimum(most, before + MORE_FUNCTIONS)
         return self._fit(x, y, weights, levels, *beginning(start))
 
     def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> AdditiveNoise:
         """See :class:`RowFamily`: as bent, and with as many Gaussians, as before."""
         assert isinstance(start, AdditiveNoise)
-        p = len(self.bases)
-        if isinstance(start, LinearMechanism) and start.parameters.size == 1 + p:
-            levels = np.ones(p, dtype=np.int64)
-        elif isinstance(start, AdditiveMechanism) and start.levels.size == p and self._knows(start):
-            levels = start.levels
-        else:
+        levels = self._levels(start)
+        if levels is None:
             return self.fit(x, y, weights, start)
         return self._fit(x, y, weights, levels, as_shape(start.noise), 0, choose=False)
 
-    def _knows(self, mechanism: AdditiveMechanism) -> bool:
-        """Whether a mechanism is one of these parents."""
-        _, knots, _ = _parts(mechanism.parameters, len(self.bases))
-        return all(np.array_equal(a, basis.knots) for a, basis in zip(knots, self.bases, strict=True))
+    def _levels(self, start: Mechanism) -> NDArray[np.int64] | None:
+        """How much every parent bends in a mechanism, if it is one of these parents."""
+        p = len(self.bases)
+        if isinstance(start, LinearMechanism):
+            return np.ones(p, dtype=np.int64) if start.parameters.size == 1 + p else None
+        if not isinstance(start, AdditiveMechanism) or start.levels.size != p:
+            return None
+        _, knots, _ = _parts(start.parameters, p)
+        same = all(np.array_equal(a, basis.knots) for a, basis in zip(knots, self.bases, strict=True))
+        return start.levels if same else None
 
     def _fit(
         self,
@@ -134,7 +148,7 @@ class Curves:
         weights, p = np.ascontiguousarray(weights), len(self.bases)
         if (levels == 1).all():
             rows = np.column_stack([np.ones(len(y)), x, y])
-            coefficients, growth, shape, _ = fit_rows(rows, weights, shape, reach)
+            coefficients, growth, shape, _ = fit_rows(rows, weights, shape, reach, ROW_TURNS)
             return LinearMechanism(coefficients, Noise(*shape), growth=growth)
         knots = np.stack([basis.knots for basis in self.bases])
         rotations = np.stack([basis.rotation for basis in self.bases])
@@ -144,7 +158,9 @@ class Curves:
             if (levels == 1).all():
                 return self._fit(x, y, weights, levels, shape, 0)
         picked = _columns(levels)
-        coefficients, growth, shape, _ = fit_rows(rows[:, picked], weights, shape, 0)
+        coefficients, growth, shape, _ = fit_rows(
+            np.ascontiguousarray(rows[:, picked]), weights, shape, 0, ROW_TURNS
+        )
         noise = Noise(*shape)
         n_free = LinearMechanism(coefficients, noise, growth=growth).n_parameters
         full = np.zeros(1 + p * FUNCTIONS)

@@ -32,7 +32,7 @@ from latentdo.model.mechanisms.shapes import (
 )
 from latentdo.model.mechanisms.sharp_ends import fit_row
 from latentdo.model.mechanisms.squares import as_scores, as_squares
-from latentdo.model.regression import regression, weighted_gram
+from latentdo.model.regression import regression, weighted_gram, wide_gram
 
 TURNS = 2
 """How often coefficients and shape take turns."""
@@ -50,7 +50,7 @@ def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[n
     if gain > cost:
         scales = log_scales(signal, growth)
         bins, mean, spread = histogram(raw * np.exp(-scales), weights)
-        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
+        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1), 0.0)
         better -= (weights * scales).sum() + cost
         if better > value:
             return other, better, growth
@@ -112,7 +112,7 @@ def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # 
             error2 = last / (information * weights.sum()) if turn < turns - 1 else 0.0
         else:
             as_squares(raw, scale, weights, shape, values, precision, shifted)
-        weighted_gram(rows, last, shifted, precision, gram)
+        wide_gram(rows, last, shifted, precision, gram)
         regression(gram, width, factor, contrast)
         fill_residuals(rows, contrast, raw, signal)
         shape, value, growth = next_shape(raw, signal, weights, shape, growth, error2)
@@ -124,7 +124,7 @@ def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # 
 
 
 @njit
-def fit_rows(rows, weights, start, reach, most=ROW_TURNS):  # type: ignore[no-untyped-def]
+def fit_rows(rows, weights, start, reach, most):  # type: ignore[no-untyped-def]
     """A weighted regression whose noise has any shape and may grow with the signal.
 
     ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
@@ -135,7 +135,7 @@ def fit_rows(rows, weights, start, reach, most=ROW_TURNS):  # type: ignore[no-un
     last = width - 1
     contrast, factor = np.zeros(width), np.zeros((width, width))
     gram = np.empty((width, width))
-    weighted_gram(rows, last, np.ascontiguousarray(rows[:, last]), weights, gram)
+    wide_gram(rows, last, np.ascontiguousarray(rows[:, last]), weights, gram)
     regression(gram, width, factor, contrast)
     raw, signal, growth = np.empty(n), np.empty(n), np.empty((2, 0))
     fill_residuals(rows, contrast, raw, signal)
@@ -185,7 +185,7 @@ def squares_of_fit(rows, weights, coefficients, growth, shape):  # type: ignore[
     precision, shifted = np.empty(n), np.empty(n)
     fill_squares(values, fitted, weights, growth, shape, last, precision, shifted)
     gram = np.empty((last + 1, last + 1))
-    weighted_gram(rows, last, shifted, precision, gram)
+    wide_gram(rows, last, shifted, precision, gram)
     return gram
 
 
@@ -303,7 +303,9 @@ class AnyNoise(Shaped):
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, shape: Array, reach: int) -> LinearMechanism:
-        coefficients, growth, shape, _ = fit_rows(_rows(x, y), np.ascontiguousarray(weights), shape, reach)
+        coefficients, growth, shape, _ = fit_rows(
+            _rows(x, y), np.ascontiguousarray(weights), shape, reach, ROW_TURNS
+        )
         return LinearMechanism(coefficients, Noise(*shape), growth=growth)
 
 

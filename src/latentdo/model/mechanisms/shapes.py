@@ -78,7 +78,7 @@ def climb(bins, shape, floor, iterations, needed=-np.inf):  # type: ignore[no-un
 
 
 @njit
-def choose_shape(bins, mean, spread, start, reach, error2=0.0):  # type: ignore[no-untyped-def]
+def choose_shape(bins, mean, spread, start, reach, error2):  # type: ignore[no-untyped-def]
     """The mixture with the highest evidence, ``[3, c]``, and its log-likelihood less the cost of its Gaussians.
 
     One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer are tried than

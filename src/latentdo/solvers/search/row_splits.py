@@ -62,7 +62,9 @@ def split_by_family(
             best = Split(found.gain - now, found.share)
     if not best.share.size:
         return None
-    found = _two(problem, learner.family, fits.fit, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    followed = _two(problem, learner.family, fits.refit, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    # What stays may be simpler than the whole was.
+    found = _two(problem, learner.family, fits.fit, few, followed.share, 1, whole)
     if found.gain - now > best.gain:
         best = Split(found.gain - now, found.share)
     share = best.share

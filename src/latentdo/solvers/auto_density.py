@@ -1,8 +1,9 @@
 """Which family of densities: lines with Gaussian noise, unless something else explains the rows better.
 
-Lines with Gaussian noise are fitted in any case, in seconds. Where their noise is not Gaussian after all, the search is
-run with curves and noise of any shape, which chooses for every variable. Where a network would explain more,
-networks are searched too. Evidence decides, and sparsity where lines had to do without a shape of noise.
+Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms had better be bent, or have
+noise of another shape, the search is run with curves and noise of any shape, which chooses for every variable. Where a
+network would explain more, networks are searched too. Evidence decides, and sparsity where lines had to do without a
+shape of noise.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ def solve(
     """
     bent = is_bent(dataset, configuration)
     shaped = noise != "gaussian" and not bent
-    best = search_linear(dataset, configuration, progress, lines.needs_shape if shaped else None)
+    best = search_linear(dataset, configuration, progress, lines.wants(AdditiveMechanism) if shaped else None)
     if best.status == "interrupted":
         return best
     tried = [best]
     try:
-        if shaped and (noise == "any" or lines.fit_needs_shape(dataset, configuration, best)):
-            family = AdditiveMechanism
+        family = AdditiveMechanism
+        if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best

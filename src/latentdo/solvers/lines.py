@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from latentdo.data import Dataset
-from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.any_noise import AnyNoise, Shaped
 from latentdo.model.mechanisms.base import AdditiveNoise
+from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import SearchConfiguration, make_problem
 from latentdo.solvers.search.em import refine, weigh
@@ -19,6 +20,7 @@ from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.solve import Enough
 from latentdo.solvers.search.solve import solve as solve_by_moments
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import FAMILY_SEARCH_ROWS
@@ -33,13 +35,10 @@ def solve(
     """Fit lines; ``noise`` is "gaussian", "any", or "auto": any where some mechanism needs it."""
     if noise == "any":
         return solve_by_rows(dataset, configuration, AnyNoise, "linear", progress)
-    enough = None if noise == "gaussian" else needs_shape
-    gaussian = solve_by_moments(dataset, configuration, progress, enough)
-    if (
-        enough is None
-        or gaussian.status == "interrupted"
-        or not fit_needs_shape(dataset, configuration, gaussian)
-    ):
+    if noise == "gaussian":
+        return solve_by_moments(dataset, configuration, progress)
+    gaussian = solve_by_moments(dataset, configuration, progress, wants(AnyNoise))
+    if gaussian.status == "interrupted" or not fit_wants(AnyNoise, dataset, configuration, gaussian):
         return gaussian
     try:
         shaped = solve_by_rows(dataset, configuration, AnyNoise, "linear", progress, gaussian.model)
@@ -54,21 +53,28 @@ def solve(
     )
 
 
-def fit_needs_shape(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
-    """The same of a finished fit."""
+def fit_wants(
+    family: type[Shaped], dataset: Dataset, configuration: SearchConfiguration, found: FitResult
+) -> bool:
+    """Whether any mechanism of a fit of lines with Gaussian noise would be better off as another of this family."""
     problem = make_problem(dataset, configuration)
-    return needs_shape(problem, weigh(problem, found.model))
+    return wants(family)(problem, weigh(problem, found.model))
 
 
-def needs_shape(problem: Problem, state: State) -> bool:
-    """Whether any mechanism of lines with Gaussian noise is better off with noise that is not."""
-    rows = slice(None, None, -(-problem.n_rows // FAMILY_SEARCH_ROWS))
-    some = replace(
-        problem,
-        design=problem.design[rows],
-        labels=problem.labels[rows],
-        learner=RowLearner(AnyNoise),
-    )
-    shaped = refine(some, state.responsibilities[rows], state.adjacency, iterations=1, targets=state.targets)
-    mechanisms = (*shaped.model.reference, *shaped.model.own.values())
-    return any(isinstance(one, AdditiveNoise) and not one.is_plain for one in mechanisms)
+def wants(family: type[Shaped]) -> Enough:
+    """The same of a state of the search."""
+
+    def enough(problem: Problem, state: State) -> bool:
+        rows = slice(None, None, -(-problem.n_rows // FAMILY_SEARCH_ROWS))
+        some = replace(problem, design=problem.design[rows], labels=problem.labels[rows])
+        some = replace(some, learner=RowLearner.of(family, some.z))
+        shaped = refine(
+            some, state.responsibilities[rows], state.adjacency, iterations=1, targets=state.targets
+        )
+        mechanisms = (*shaped.model.reference, *shaped.model.own.values())
+        return any(
+            isinstance(one, AdditiveNoise) and not (isinstance(one, LinearMechanism) and one.is_plain)
+            for one in mechanisms
+        )
+
+    return enough

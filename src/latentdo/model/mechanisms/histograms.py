@@ -8,7 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.noise import LOG_2PI, NEGLIGIBLE, ROW, VARIANCE_FLOOR, fill_terms
+from latentdo.model.mechanisms.noise import (
+    LOG_2PI,
+    NEGLIGIBLE,
+    ROW,
+    STRAYS,
+    VARIANCE_FLOOR,
+    fill_terms,
+    with_strays,
+)
 
 N_BINS = 48
 """Bins of a histogram, unless tails are long; with 64 fits were no better."""
@@ -61,6 +69,22 @@ def histogram(residual, weights):  # type: ignore[no-untyped-def]
 
 
 @njit
+def outermost(bins, share):  # type: ignore[no-untyped-def]
+    """How many bins at the lower and at the upper end together hold no more than a share of the rows, each."""
+    most = share * bins[0].sum()
+    low, high = 0, 0
+    left = most
+    while low < bins.shape[1] - 1 and bins[0, low] <= left:
+        left -= bins[0, low]
+        low += 1
+    left = most
+    while high < bins.shape[1] - 1 and bins[0, bins.shape[1] - 1 - high] <= left:
+        left -= bins[0, bins.shape[1] - 1 - high]
+        high += 1
+    return low, high
+
+
+@njit
 def lowest(bins, dropped):  # type: ignore[no-untyped-def]
     """Where a histogram begins, without some of its bins: rows are further out than the mean of theirs."""
     return bins[1, dropped] - np.sqrt(3.0 * max(bins[2, dropped] - bins[1, dropped] ** 2, 0.0))
@@ -77,17 +101,24 @@ def highest(bins, dropped):  # type: ignore[no-untyped-def]
 def fill_shares(value, level, shape, share):  # type: ignore[no-untyped-def]
     """Fill ``share [c]`` with the probabilities that a value came from each Gaussian.
 
-    ``level [c]`` are the log-densities of the Gaussians at their means, weights included, up to a constant. Returns the
-    range of the Gaussians that matter, outside of which nothing is filled in, and the log-density of the value.
+    ``level [c]`` are the log-densities of the Gaussians at their means, weights included. Returns the
+    range of the Gaussians that matter, outside of which nothing is filled in, and the log-density of the value. Those
+    of a row do not sum to one: the rest is the probability of a stray.
     """
-    first, last, top = fill_terms(value, level, shape[1], shape[2], shape.shape[1] == ROW, share)
+    in_row = shape.shape[1] == ROW
+    first, last, top = fill_terms(value, level, shape[1], shape[2], in_row, share)
     total = 0.0
     for a in range(first, last):
         share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
         total += share[a]
+    density, belongs = top + np.log(total), 1.0
+    if in_row:
+        alone = density + np.log1p(-STRAYS)
+        density = with_strays(density, value, shape[1])
+        belongs = np.exp(alone - density)
     for a in range(first, last):
-        share[a] /= total
-    return first, last, top + np.log(total)
+        share[a] *= belongs / total
+    return first, last, density
 
 
 @njit

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.histograms import fill_shares, histogram, likelihood
+from latentdo.model.mechanisms.histograms import fill_shares, histogram, likelihood, outermost
 from latentdo.model.mechanisms.noise import LOG_2PI, ROW, VARIANCE_FLOOR
-from latentdo.model.mechanisms.sharp_ends import DROPPED, FEWEST_BINS, end_to_end, fit_row, likelihood_of_row
+from latentdo.model.mechanisms.sharp_ends import BEYOND, FEWEST_BINS, end_to_end, fit_row, likelihood_of_row
 
 MOST_COMPONENTS = 8
 """Free Gaussians in a noise at most: skewed noise used four or five, and with three it once looked like two regimes."""
@@ -152,7 +152,7 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
     share = np.empty(c)
     floor = np.sqrt(VARIANCE_FLOOR / shape[2].min())
     for _ in range(SHAPE_STEPS):
-        level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+        level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
         inverse, pull, square, product = 0.0, 0.0, 0.0, 0.0
         for i in range(bins.shape[1]):
             off = bins[1, i] - move
@@ -199,15 +199,12 @@ def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
         value, best = found, trial
     if shape.shape[1] == ROW:
         # EM is slow where ends are sharp.
-        before = -np.inf
-        for dropped in DROPPED:
-            if bins.shape[1] < 2 * dropped + FEWEST_BINS:
+        for share in BEYOND:
+            beyond = outermost(bins, share)
+            if bins.shape[1] < beyond[0] + beyond[1] + FEWEST_BINS:
                 break
-            trial = moved_and_stretched(shape, *end_to_end(bins, shape, dropped))
+            trial = moved_and_stretched(shape, *end_to_end(bins, shape, beyond))
             found = likelihood_of_row(bins, trial, 0.0)
             if found > value:
                 value, best = found, trial
-            if found < before:
-                break
-            before = found
     return value, best

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.histograms import highest, likelihood, lowest
+from latentdo.model.mechanisms.histograms import highest, likelihood, lowest, outermost
 from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR
 
 TAIL = 3.72
@@ -35,8 +35,8 @@ SHARPEST = 0.003
 FLATTEST = 0.5
 """Power :math:`a` of a law at least: below, more and more rows are at the very end, as if that were an atom."""
 
-DROPPED = (0, 1, 2, 4, 7)
-"""Outermost bins that may hold rows beyond a sharp end, by errors of fitted values or from other regimes."""
+BEYOND = (0.0, 0.0007, 0.0015, 0.004, 0.01, 0.025, 0.05)
+"""Shares of the rows that may be beyond a sharp end, by errors of fitted values or from other regimes."""
 
 FEWEST_BINS = 8
 """Different values that a law with a sharp end needs at least."""
@@ -157,20 +157,17 @@ def fit_row(bins, mean, spread, error2):  # type: ignore[no-untyped-def]
     best = flat_row(mean - np.sqrt(3.0) * spread, mean + np.sqrt(3.0) * spread)
     top = likelihood_of_row(bins, best, error2)
     for sharp in (False, True):
-        before = -np.inf
-        for dropped in DROPPED:
-            if n < 2 * dropped + FEWEST_BINS:
+        for share in BEYOND:
+            low, high = outermost(bins, share)
+            if n < low + high + FEWEST_BINS:
                 break
             if sharp:
-                shape = fit_sharp(bins, spread, side, dropped)
+                shape = fit_sharp(bins, spread, side, low if side > 0.0 else high)
             else:
-                shape = flat_row(lowest(bins, dropped), highest(bins, dropped))
+                shape = flat_row(lowest(bins, low), highest(bins, high))
             value = likelihood_of_row(bins, shape, error2) - (cost if sharp else 0.0)
             if value > top:
                 best, top = shape, value
-            if value < before:
-                break
-            before = value
     return best, top
 
 
@@ -181,12 +178,12 @@ def likelihood_of_row(bins, shape, error2):  # type: ignore[no-untyped-def]
 
 
 @njit
-def end_to_end(bins, shape, dropped):  # type: ignore[no-untyped-def]
+def end_to_end(bins, shape, beyond):  # type: ignore[no-untyped-def]
     """Where a row must be moved to, and how far stretched, so that its sharp ends are those of a histogram.
 
-    With one such end, it is the means that agree. ``dropped`` bins are left out beyond each end.
+    With one such end, it is the means that agree. ``beyond`` are the bins left out at either end.
     """
-    low, high = lowest(bins, dropped), highest(bins, dropped)
+    low, high = lowest(bins, beyond[0]), highest(bins, beyond[1])
     first, last = shape[1, 0] - np.sqrt(shape[2, 0]), shape[1, -1] + np.sqrt(shape[2, -1])
     if shape[2, 0] < BLUNT * shape[2, -1]:
         high, last = (bins[0] * bins[1]).sum() / bins[0].sum(), (shape[0] * shape[1]).sum()

@@ -6,6 +6,7 @@ import numpy as np
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.histograms import fill_shares
+from latentdo.model.mechanisms.noise import LOG_2PI
 
 WITHIN = 8
 """Points within each Gaussian of a row at which scores are computed, and between which they are interpolated."""
@@ -18,7 +19,7 @@ N_PLACES = 1024
 def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
     """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
     c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+    level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
     share = np.empty(c)
     for i in range(raw.shape[0]):
         first, last, _ = fill_shares(raw[i] / scale[i], level, shape, share)
@@ -39,7 +40,7 @@ def fill_scores(values, shape, error2, scores):  # type: ignore[no-untyped-def]
     c = shape.shape[1]
     blurred = shape.copy()
     blurred[2] += error2
-    level = np.log(blurred[0]) - 0.5 * np.log(blurred[2])
+    level = np.log(blurred[0]) - 0.5 * (LOG_2PI + np.log(blurred[2]))
     share = np.empty(c)
     grid, slopes = np.empty(c * WITHIN + 1), np.empty(c * WITHIN + 1)
     for m in range(grid.shape[0]):

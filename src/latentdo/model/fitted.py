@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import is_dag, topological_order
-from latentdo.model.assignment import Assignment, assign
+from latentdo.model.assignment import SEPARATE, Assignment, Units
 from latentdo.model.mechanisms.base import Mechanism, Parents
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 from latentdo.model.mechanisms.registry import mechanism_class
@@ -39,7 +39,7 @@ class Topology:
     targets : ndarray [n_regimes, d] of int8
         ``targets[k, j] == 1``: regime ``k`` changed the mechanism of variable ``j``. Row 0 is zero.
     weights : ndarray [n_regimes]
-        Share of the rows in every regime; sums to one, entry 0 may be zero.
+        Share of the rows (of the groups, where rows are grouped) in every regime; sums to one, entry 0 may be zero.
     """
 
     adjacency: NDArray[np.int8]
@@ -158,17 +158,19 @@ class FittedModel:
         with np.errstate(divide="ignore"):
             return np.asarray(self.log_density(z) + np.log(self.topology.weights))
 
-    def assign(self, z: Array, labels: NDArray[np.int64] | None = None) -> Assignment:
+    def assign(
+        self, z: Array, labels: NDArray[np.int64] | None = None, units: Units = SEPARATE
+    ) -> Assignment:
         """The E-step: responsibilities and log-likelihood of rows, certain where there is a label."""
-        return assign(self.log_density(z), self.topology.weights, labels)
+        return units.assign(self.log_density(z), self.topology.weights, labels)
 
-    def responsibilities(self, z: Array) -> Array:
+    def responsibilities(self, z: Array, units: Units = SEPARATE) -> Array:
         """Posterior probability of every regime for every row, ``[n, n_regimes]``."""
-        return self.assign(z).responsibilities
+        return self.assign(z, units=units).responsibilities
 
-    def score_samples(self, z: Array) -> Array:
-        """``log p(z)`` of every row, regimes summed out, ``[n]``."""
-        return self.assign(z).log_likelihood
+    def score_samples(self, z: Array, units: Units = SEPARATE) -> Array:
+        """``log p(z)`` of every row, regimes summed out, ``[n]``; of rows that belong together, an equal part."""
+        return self.assign(z, units=units).log_likelihood
 
     def sample(
         self, n: int, regime: int, rng: np.random.Generator, do: Mapping[int, float] | None = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from latentdo.data import Dataset
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.base import AdditiveNoise
@@ -62,13 +64,8 @@ def fit_needs_shape(dataset: Dataset, configuration: SearchConfiguration, found:
 
 def needs_shape(problem: Problem, state: State) -> bool:
     """Whether any mechanism of lines with Gaussian noise is better off with noise that is not."""
-    rows = slice(None, None, -(-problem.n_rows // FAMILY_SEARCH_ROWS))
-    some = replace(
-        problem,
-        design=problem.design[rows],
-        labels=problem.labels[rows],
-        learner=RowLearner(AnyNoise),
-    )
+    rows = np.arange(problem.n_rows)[:: -(-problem.n_rows // FAMILY_SEARCH_ROWS)]
+    some = replace(problem.take(rows), learner=RowLearner(AnyNoise))
     shaped = refine(some, state.responsibilities[rows], state.adjacency, iterations=1, targets=state.targets)
     mechanisms = (*shaped.model.reference, *shaped.model.own.values())
     return any(isinstance(one, AdditiveNoise) and not one.is_plain for one in mechanisms)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape, histogram
@@ -40,7 +39,8 @@ def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[
     residual = state.residual(problem.z, j, k)
     shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS)
     noise = Noise(*shape)
-    share = softmax(noise.log_joint(residual), axis=1)
+    # The weights of the Gaussians are shares of rows; a group, whose rows go together, pays for its peak once.
+    share = problem.units.assign(noise.log_joint(residual) - np.log(noise.weights), noise.weights)[0]
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:
         sizes = np.array([rows @ group for group in groups])

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints
+from latentdo.model.assignment import Groups
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
@@ -187,6 +188,7 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
+        units=Groups.of(dataset.groups),
     )
 
 
@@ -206,7 +208,7 @@ def search(
     limit = configuration.search_rows or strategy.search_rows(problem, configuration)
     some = problem
     if problem.n_rows > limit:
-        some = problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
+        some = problem.take(problem.units.draw(problem.n_rows, limit, rng))
     run = Run(some, configuration, Journal(progress), rng)
     status: Status = "converged"
     try:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from latentdo.model.assignment import Units
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily, evidence
 from latentdo.solvers.search.splits import Split, guesses
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 
 
 class _Rows(NamedTuple):
-    """Parents, values and weights of some rows."""
+    """Parents, values and weights of some rows, and how they belong together."""
 
     x: Array
     y: Array
     weights: Array
+    units: Units
 
-    def every(self, step: int) -> _Rows:
-        """Only every so many."""
-        return _Rows(self.x[::step], self.y[::step], self.weights[::step])
+    def some(self, limit: int) -> _Rows:
+        """Only so many."""
+        at = self.units.thin(np.arange(self.y.size), limit)
+        return _Rows(self.x[at], self.y[at], self.weights[at], self.units.take(at))
 
 
 def split_by_family(
@@ -48,12 +50,13 @@ def split_by_family(
         state.model.inputs(problem.z, variable)[rows],
         np.ascontiguousarray(problem.z[rows, variable]),
         state.responsibilities[rows, regime],
+        problem.units.take(rows),
     )
-    few = everyone.every(-(-rows.size // PROBE_ROWS))
-    whole = family.fit(*rows_that_count(*few), state.model.mechanism(variable, regime))
-    now = evidence(whole, *few)
+    few = everyone.some(PROBE_ROWS)
+    whole = family.fit(*rows_that_count(*few[:3]), state.model.mechanism(variable, regime))
+    now = evidence(whole, *few[:3])
     best = Split(0.0, np.empty(0))
-    for guess in [*guesses(whole.log_density(few.x, few.y), few.y), *whole.parts(few.x, few.y)]:
+    for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
         found = _two(problem, family, few, guess, FAMILY_GLANCE, whole)
         if found.gain - now > best.gain:
             best = Split(found.gain - now, found.share)
@@ -79,7 +82,7 @@ def _two(
     start: Mechanism,
 ) -> Split:
     """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place."""
-    x, y, weights = rows
+    x, y, weights, units = rows
     value, total = -np.inf, float(weights.sum())
     for _ in range(steps):
         leaving = weights * share
@@ -89,9 +92,11 @@ def _two(
         stays = family.fit(*rows_that_count(x, y, weights - leaving), start)
         some = leaving > FAMILY_FAINT
         leaves = family.intervene(x[some], y[some], leaving[some], stays, imperfect=problem.imperfect)
-        log_odds = leaves.log_density(x, y) - stays.log_density(x, y) + np.log(count / (total - count))
-        terms = stays.log_density(x, y) + np.log1p(-count / total) + np.logaddexp(0.0, log_odds)
         cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)
-        value = float(weights @ terms) - 0.5 * float(cost) - 0.5 * float(np.log(total))
-        share = expit(log_odds)
+        units_leaving, all_units = float(units.total(leaving)), float(units.total(weights))
+        parts = np.array([1.0 - units_leaving / all_units, units_leaving / all_units])
+        densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
+        found = units.assign(densities, parts)
+        value = float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
+        share = found.responsibilities[:, 1].copy()
     return Split(value, share)

@@ -133,7 +133,7 @@ def conclude(
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
     statistics = learner.statistics(problem, responsibilities, fitted)
-    final = weigh(problem, fitted.with_weights(problem.counts(responsibilities) / problem.n_total))
+    final = weigh(problem, fitted.with_weights(problem.unit_counts(responsibilities) / problem.n_units))
     tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(

@@ -9,7 +9,7 @@ together.
 """
 
 from latentdo.data.dataset import Dataset, content_hash
-from latentdo.data.labels import REFERENCE_LABEL, is_unknown, is_writable
+from latentdo.data.labels import REFERENCE_LABEL, encode_groups, is_unknown, is_writable
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Dataset",
     "Missing",
     "content_hash",
+    "encode_groups",
     "is_unknown",
     "is_writable",
     "table_to_array",

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import validate_rows
+from latentdo.data import encode_groups, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
+from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress
 
@@ -25,6 +26,14 @@ Array = NDArray[np.float64]
 
 _FAR = 1e15
 """Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
+
+
+def units_of(X: Any, groups: Any, n_rows: int) -> Units:
+    """How new rows belong together, as the user says."""
+    if groups is None:
+        return SEPARATE
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    return Groups.of(encode_groups(groups, np.arange(n_rows), n_rows, index)[0])
 
 
 class Questions:
@@ -124,13 +133,17 @@ class Questions:
         contrast = self._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
         return total_effects(self.result_, contrast)
 
-    def explain(self, X: Any, *, against: Hashable | None = None, random_state: Any = 0) -> pd.DataFrame:
+    def explain(
+        self, X: Any, *, groups: Any = None, against: Hashable | None = None, random_state: Any = 0
+    ) -> pd.DataFrame:
         """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
 
         Parameters
         ----------
         X : table, array [n, d], or one row (Series, dict, sequence of d numbers)
             Rows in the user's units.
+        groups : sequence of n labels, optional
+            Rows that share their regime, see :meth:`fit`. Pass all rows of a group: they decide together.
         against : hashable, optional
             Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
             reference, the most probable other regime.
@@ -140,7 +153,8 @@ class Questions:
         Returns
         -------
         DataFrame
-            For every row one line a variable, the weightiest first, and one for the sizes of the regimes.
+            For every row one line a variable, the weightiest first, one for the sizes of the regimes, and one for what
+            the other rows of its group say, if there are any.
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
@@ -158,8 +172,8 @@ class Questions:
         x, z = self._standardise(X)
         rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
         other = None if against is None else self._regime_index(against)
-        seed = seed_of(random_state)
-        return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
+        seed, units = seed_of(random_state), units_of(X, groups, len(x))
+        return explain_rows(self.result_, x, z, rows, against=other, seed=seed, units=units)
 
     def diagnose(
         self,

@@ -92,6 +92,10 @@ class Units:
         """Sum over units of what all rows of a unit carry alike, ``[n, ...]`` to ``[...]``."""
         return values.sum(axis=0)
 
+    def sums(self, values: Array) -> Array:
+        """Sums over the units' rows, ``[n, ...]`` to ``[n_units, ...]``."""
+        return values
+
     def means(self, values: Array) -> Array:
         """Means of the units' rows, ``[n, ...]`` to ``[n_units, ...]``."""
         return values
@@ -187,13 +191,15 @@ class Groups(Units):
         """See :class:`Units`."""
         return (1.0 / self.sizes)[self.members] @ values
 
-    def means(self, values: Array) -> Array:
+    def sums(self, values: Array) -> Array:
         """See :class:`Units`."""
         columns = values.reshape(len(values), -1).T
-        sums = [np.bincount(self.members, column, self.sizes.size) for column in columns]
-        return np.stack(sums, axis=1).reshape(-1, *values.shape[1:]) / self.sizes.reshape(
-            -1, *[1] * (values.ndim - 1)
-        )
+        found = [np.bincount(self.members, column, self.sizes.size) for column in columns]
+        return np.stack(found, axis=1).reshape(-1, *values.shape[1:])
+
+    def means(self, values: Array) -> Array:
+        """See :class:`Units`."""
+        return self.sums(values) / self.sizes.reshape(-1, *[1] * (values.ndim - 1))
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """See :class:`Units`."""

@@ -44,6 +44,7 @@ def simulate(
     observational: bool = True,
     separation: float | None = None,
     penetrance: float = 1.0,
+    group_size: int = 1,
     violation: str | None = None,
     standardize: bool | None = None,
     shuffle: bool = True,
@@ -131,6 +132,9 @@ def simulate(
     penetrance
         Probability that a row of an intervened regime responds. Rows that do not respond are observational: 0 in
         ``regimes``; ``assigned`` keeps what they were meant to undergo.
+    group_size
+        Rows that share a regime, as those of a plate or an animal do: ``groups`` then says which. The last group of a
+        regime may be smaller. Groups respond as a whole; with full penetrance the rows are those of ``group_size=1``.
     violation
         One way in which real tables break the model: ``"rounding"``, ``"detection-limit"``, ``"zeros"``,
         ``"common-factor"``, ``"measurement-error"``, ``"dependent-rows"``, ``"copies"`` or ``"log-normal"``; see
@@ -145,7 +149,7 @@ def simulate(
     Returns
     -------
     Simulation
-        ``X``, ``regimes``, ``targets``, ``adjacency``, the models, and the scaling.
+        ``X``, ``regimes``, ``groups``, ``targets``, ``adjacency``, the models, and the scaling.
 
     Examples
     --------
@@ -167,6 +171,7 @@ def simulate(
     if violation is not None:
         _arguments.choice("violation", violation, VIOLATIONS)
     responding = _arguments.probability("penetrance", penetrance)
+    together = _arguments.positive_integer("group_size", group_size)
     d = _arguments.positive_integer(
         "n_variables", settings.n_variables if n_variables is None else n_variables
     )
@@ -207,7 +212,8 @@ def simulate(
         regime_scms.append(scm.do(draws))
 
     assigned = np.repeat(np.arange(k), sizes)
-    regimes = np.where(response_rng.random(len(assigned)) < responding, assigned, 0)
+    groups = _groups(sizes, together)
+    regimes = np.where(response_rng.random(len(assigned))[groups] < responding, assigned, 0)
     values = np.concatenate(
         [
             _rows(scm, regime_scm, regimes[assigned == regime] == regime, rng)
@@ -217,6 +223,7 @@ def simulate(
     if shuffle:
         permutation = shuffle_rng.permutation(len(values))
         values, regimes, assigned = values[permutation], regimes[permutation], assigned[permutation]
+        groups = pd.factorize(groups[permutation])[0].astype(np.int64)  # numbers must not tell regimes
     mean, scale = np.zeros(d), np.ones(d)
     if standardize or (standardize is None and not settings.arbitrary_units):
         mean, scale = _pooled_scaling(values)
@@ -237,8 +244,18 @@ def simulate(
         mean=pd.Series(mean, index=names),
         scale=pd.Series(scale, index=names),
         assigned=assigned,
+        groups=groups,
         violation=violation,
     )
+
+
+def _groups(sizes: npt.NDArray[np.int64], group_size: int) -> npt.NDArray[np.int64]:
+    """Group of every row, numbered through all regimes, whose rows come one after another."""
+    first, groups = 0, []
+    for size in sizes.tolist():
+        groups.append(first + np.arange(size) // group_size)
+        first += -(-size // group_size)
+    return np.concatenate(groups)
 
 
 def _rows(

@@ -259,5 +259,7 @@ def make_result(
         history=tuple(journal.entries),
         comparison=tuple(comparison),
         data_hash=dataset.content_hash(),
+        groups=dataset.groups,
+        group_names=dataset.group_labels,
         seconds=time.perf_counter() - journal.began,
     )

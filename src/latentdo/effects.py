@@ -148,7 +148,9 @@ def total_effects(result: FitResult, contrast: Contrast, n_draws: int = _PARAMET
     before, after = compare(result.model, contrast.n)
     change = after - before
     informed = result.model
-    if result.groups is not None:  # mechanisms are known from rows, of which groups need not have equally many
+    if (
+        result.groups is not None
+    ):  # mechanisms are known from rows, of which groups need not have equally many
         informed = informed.with_weights(result.responsibilities.mean(axis=0))
     draws = parameter_draws(informed, len(result.responsibilities), contrast.seed, n_draws)
     apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))

@@ -294,7 +294,7 @@ class FitResult:
     def _group_of_rows(self) -> pd.Series[Any]:
         """The user's name of every row's group; None for rows on their own."""
         assert self.groups is not None
-        named = {g: name for g, name in enumerate(self.group_names)}
+        named = dict(enumerate(self.group_names))
         return pd.Series([named.get(g) for g in self.groups.tolist()], dtype=object)
 
     def _square(self, values: NDArray[Any]) -> pd.DataFrame:
@@ -312,10 +312,10 @@ def _check_texts(result: FitResult) -> None:
     for name in _TEXTS:
         if not isinstance(getattr(result, name), str):
             raise ValueError(f"{name} is {getattr(result, name)!r}, which is not text")
-    for name, kind in (("regime_names", "regime"), ("group_names", "group")):
+    for name, what in (("regime_names", "regime"), ("group_names", "group")):
         for label in getattr(result, name):
             if not isinstance(label, Hashable) or not is_writable(label) or is_unknown(label):
-                raise ValueError(f"{name} holds what cannot name a {kind}")
+                raise ValueError(f"{name} holds what cannot name a {what}")
     for name in ("columns", "regime_names", "group_names"):
         if len(set(getattr(result, name))) != len(getattr(result, name)):
             raise ValueError(f"{name} holds a name twice")

@@ -204,26 +204,26 @@ class Dataset:
         warn_about_repeats(values)
         values.setflags(write=False)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        members, group_labels = None, []
+        found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+        group_labels: Sequence[Hashable] = ()
         if groups is not None:
             members, group_labels = encode_groups(groups, kept, n_all, index)
-        together = {"groups": members, "group_labels": tuple(group_labels)}
+            found = replace(found, groups=members, group_labels=tuple(group_labels))
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
-            found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept), **together)
             found.atoms.warn(values, names)
             return found
         codes, seen = encode_regimes(regimes, kept, n_all, index)
         warn_about_rare_labels(codes, seen)
-        if members is not None:
-            codes = label_groups(codes, members, kept, seen, group_labels)
+        if found.groups is not None:
+            codes = label_groups(codes, found.groups, kept, seen, group_labels)
         labels = order_labels(
             seen, targets, observational, has_unknown=bool((codes < 0).any()), columns=names
         )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
-        found = cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept), **together)
+        found = replace(found, regimes=codes, regime_labels=labels, targets=matrix)
         found.atoms.warn(values, names)
         return found
 

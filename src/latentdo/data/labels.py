@@ -121,8 +121,8 @@ def label_groups(
         early = int(first[groups[late]])
         raise ValueError(
             f"group {labels[groups[late]]!r} has different labels in regimes: row {rows[early]} is "
-            f"{seen[regimes[early]]!r}, row {rows[late]} is {seen[regimes[late]]!r} (rows counted from 0). Rows of a group "
-            "share one regime: correct the labels, or split the group."
+            f"{seen[regimes[early]]!r}, row {rows[late]} is {seen[regimes[late]]!r} (rows counted from 0). Rows of a "
+            "group share one regime: correct the labels, or split the group."
         )
     leader = first[groups]
     return np.where(leader >= 0, regimes[leader], -1)

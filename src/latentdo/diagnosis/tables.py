@@ -18,9 +18,7 @@ from latentdo.result import FitResult
 _CONFUSION_ROWS = 2000
 
 
-def confusion(
-    model: FittedModel, rng: np.random.Generator, groups: NDArray[np.int64] | None = None
-) -> Array:
+def confusion(model: FittedModel, rng: np.random.Generator, groups: NDArray[np.int64] | None = None) -> Array:
     """Share of the rows of each regime that the Bayes-optimal assignment gives to each, ``[n_regimes, n_regimes]``.
 
     Rows that were fitted in ``groups [n]`` are drawn in groups of such sizes.

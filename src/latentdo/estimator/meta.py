@@ -10,9 +10,7 @@ from sklearn.base import BaseEstimator
 from latentdo.data import Dataset
 
 
-def read_rows(
-    estimator: BaseEstimator, X: Any, regimes: Any, targets: Any, groups: Any = None
-) -> Dataset:
+def read_rows(estimator: BaseEstimator, X: Any, regimes: Any, targets: Any, groups: Any = None) -> Dataset:
     """Rows, labels, targets and groups as the estimator itself would read them."""
     parameters = estimator.get_params()
     return Dataset.from_table(

@@ -73,9 +73,9 @@ def assign(log_density: Array, weights: Array, labels: NDArray[np.int64] | None 
 class Units:
     """How rows belong together: here not at all, every row is a unit that has a regime of its own.
 
-    A unit is what regimes are drawn for: their weights are shares of units. Whoever assigns rows, counts what is
-    assigned, or takes some of the rows asks here, and needs not know what a unit is. Mechanisms are about rows, whatever
-    the units: their parameters and costs count rows.
+    A unit is what a regime is drawn for: weights are shares of units. Whoever assigns rows, counts what is assigned, or
+    takes some of the rows asks here, and need not know what a unit is. Mechanisms are about rows, whatever the units:
+    their parameters and costs count rows.
     """
 
     def assign(
@@ -104,11 +104,11 @@ class Units:
         """What every row carries if this is what its unit has, ``[n_units, ...]`` to ``[n, ...]``."""
         return values
 
-    def take(self, rows: NDArray[np.int64]) -> Units:
+    def take(self, rows: NDArray[np.int64]) -> Units:  # noqa: ARG002
         """The units of some rows."""
         return self
 
-    def numbers(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def numbers(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:  # noqa: ARG002
         """Number of every row's unit among those of some rows, for compiled code; empty if rows are units."""
         return np.empty(0, dtype=np.int64)
 
@@ -169,7 +169,7 @@ class Groups(Units):
     def assign(
         self, log_density: Array, weights: Array, labels: NDArray[np.int64] | None = None
     ) -> Assignment:
-        """See :class:`Units`; a label of a row is that of its group, and a row that no regime can explain is left out."""
+        """See :class:`Units`; a row's label is that of its group, and rows that no regime can explain are left out."""
         pooled = np.zeros((self.sizes.size, log_density.shape[1]))
         lost = np.zeros(self.sizes.size)
         known = np.full(self.sizes.size, -1, dtype=np.int64)
@@ -195,7 +195,7 @@ class Groups(Units):
         """See :class:`Units`."""
         columns = values.reshape(len(values), -1).T
         found = [np.bincount(self.members, column, self.sizes.size) for column in columns]
-        return np.stack(found, axis=1).reshape(-1, *values.shape[1:])
+        return np.stack(found, axis=1).reshape(-1, *values.shape[1:]).astype(np.float64)
 
     def means(self, values: Array) -> Array:
         """See :class:`Units`."""

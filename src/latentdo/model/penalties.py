@@ -53,9 +53,7 @@ class Penalties:
         matrix = np.array(np.broadcast_to(np.asarray(edge, dtype=np.float64), (n_variables, n_variables)))
         return cls(matrix, target)
 
-    def cost(
-        self, model: FittedModel, n_units: float, counts: NDArray[np.float64] | None = None
-    ) -> float:
+    def cost(self, model: FittedModel, n_units: float, counts: NDArray[np.float64] | None = None) -> float:
         """What the structure of a model costs, in nats; with its log-likelihood this makes the evidence.
 
         Parameters

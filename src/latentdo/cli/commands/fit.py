@@ -52,6 +52,7 @@ def fit(
     - `--transform log` for columns that are positive and skewed
     - `--drop id date` for columns that are no measurements
     - `--regime-column condition --observational control` for a column of conditions, empty where unknown
+    - `--group-column plate` for rows that share their regime: a plate, a run, an animal
     - `--knowledge known.toml`, or `--forbidden CAUSE EFFECT`, for arrows that you know to be absent or present
     - `--density nonlinear` if the scatter plots in the report show bends
 

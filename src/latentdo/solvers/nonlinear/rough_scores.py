@@ -117,9 +117,7 @@ class _Lattice:
         products = np.empty((q + 1, q + 1))
         products[:q, :q], products[-1], products[:, -1] = gram, moments, moments
         codes = np.ascontiguousarray(self.problem.known[:, j])
-        known = knowing(
-            products=products, labels=self.labels, codes=codes, groups=self.units.numbers()
-        )
+        known = knowing(products=products, labels=self.labels, codes=codes, groups=self.units.numbers())
         second = np.array(start, dtype=np.float64)
         value = float(
             two_mechanisms(

@@ -121,8 +121,8 @@ def guesses(
     base: NDArray[np.float64], values: NDArray[np.float64], units: Units = SEPARATE
 ) -> list[NDArray[np.float64]]:
     """Who might leave: the units that a mechanism explains worst, at three depths, and either end of the values."""
-    misfit, rank = (np.argsort(np.argsort(units.means(one))) for one in (base, values))
-    misfit, rank = misfit / len(misfit), rank / len(rank)
+    means = units.means(base), units.means(values)
+    misfit, rank = (np.argsort(np.argsort(one)) / len(one) for one in means)
     masks = [misfit < depth for depth in SPLIT_MISFITS]
     masks += [rank < SPLIT_TAIL, rank > 1.0 - SPLIT_TAIL]
     return [units.spread(mask.astype(np.float64)) for mask in masks]

@@ -386,6 +386,6 @@ def _numeric(
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
     if not has_labels:
-        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=3)
-    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=3)
+        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=4)
+    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=4)
     return pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names)), kept

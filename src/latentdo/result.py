@@ -278,6 +278,7 @@ class FitResult:
             ],
             "has_observational": self.has_observational,
             **({} if self.groups is None else {"groups": self.n_groups}),
+            **({"duration": topology.duration} if topology.duration else {}),
             "evidence": self.evidence,
             "evidence_terms": dict(self.evidence_terms),
             "comparison": [dict(entry) for entry in self.comparison],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp
 
-from latentdo.model.assignment import IMPOSSIBLE, SEPARATE, Groups, assign
+from latentdo.model.assignment import IMPOSSIBLE, SEPARATE, Groups, Prior, assign
 from latentdo.model.penalties import Penalties
 
 NUMBERS = st.floats(-50.0, 50.0)
@@ -51,7 +51,7 @@ def _brute_force(density, weights, members, labels):
 def test_the_posterior_of_grouped_rows_is_that_of_brute_force(problem):
     density, weights, members, labels = problem
     posterior, total = _brute_force(density, weights, members, labels)
-    found = Groups(members).assign(density.copy(), weights, labels)
+    found = Groups(members).assign(density.copy(), Prior(weights), labels)
     np.testing.assert_allclose(found.responsibilities, posterior, atol=1e-9)
     assert found.log_likelihood.sum() == pytest.approx(total, rel=1e-9, abs=1e-9)
     for group in range(
@@ -68,7 +68,7 @@ def test_groups_of_one_row_are_no_groups_in_every_digit(problem):
     density, weights, members, _ = problem
     labels = np.where(np.arange(members.size) % 3 == 0, 0, -1)
     alone = assign(density.copy(), weights, labels)
-    found = Groups(np.arange(members.size)).assign(density.copy(), weights, labels)
+    found = Groups(np.arange(members.size)).assign(density.copy(), Prior(weights), labels)
     np.testing.assert_array_equal(found.responsibilities, alone.responsibilities)
     np.testing.assert_array_equal(found.log_likelihood, alone.log_likelihood)
     assert Groups.of(np.arange(members.size)[::-1].copy()) is SEPARATE
@@ -80,20 +80,20 @@ def test_groups_of_one_row_are_no_groups_in_every_digit(problem):
 def test_the_order_of_rows_and_the_names_of_groups_do_not_matter(problem, random):
     density, weights, members, labels = problem
     order = np.array(random.sample(range(members.size), members.size))
-    found = Groups(members).assign(density.copy(), weights, labels)
+    found = Groups(members).assign(density.copy(), Prior(weights), labels)
     other = Groups.of(7 - 3 * members[order])
-    again = other.assign(density[order].copy(), weights, labels[order])
+    again = other.assign(density[order].copy(), Prior(weights), labels[order])
     np.testing.assert_allclose(again.responsibilities, found.responsibilities[order], atol=1e-9)
     np.testing.assert_allclose(again.log_likelihood, found.log_likelihood[order], rtol=1e-9, atol=1e-9)
 
 
 def test_a_row_that_no_regime_explains_leaves_the_others_of_its_group_to_decide():
     density = np.array([[-np.inf, -np.inf], [-1.0, -5.0], [np.nan, -np.inf]])
-    found = Groups(np.array([0, 0, 0])).assign(density, np.array([0.5, 0.5]))
+    found = Groups(np.array([0, 0, 0])).assign(density, Prior(np.array([0.5, 0.5])))
     np.testing.assert_allclose(found.responsibilities[0, 0], 1.0 / (1.0 + np.exp(-4.0)))
     expected = np.logaddexp(-1.0, -5.0) + np.log(0.5) + 2 * IMPOSSIBLE
     assert found.log_likelihood.sum() == pytest.approx(expected)
-    lost = Groups(np.array([0, 0])).assign(np.full((2, 2), -np.inf), np.array([0.3, 0.7]))
+    lost = Groups(np.array([0, 0])).assign(np.full((2, 2), -np.inf), Prior(np.array([0.3, 0.7])))
     np.testing.assert_array_equal(lost.responsibilities, [[0.3, 0.7]] * 2)
     assert lost.log_likelihood.sum() == 2 * IMPOSSIBLE
 

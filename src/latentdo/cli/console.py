@@ -80,7 +80,9 @@ def print_result(result: FitResult) -> None:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
     rows = regimes(result)
     groups = "" if result.n_groups is None else f"; {result.n_groups} groups of rows, each in one of them"
-    say(f"\nRegimes: {len(rows)}, the reference included{groups}")
+    duration = result.model.topology.duration
+    lasting = f"; drawn anew after {duration:.3g} units of time" if duration else ""
+    say(f"\nRegimes: {len(rows)}, the reference included{groups}{lasting}")
     print_table(
         [
             {

@@ -33,7 +33,12 @@ def gather(
 
     arguments = model.given()
     _check_known(known)
-    about = {"regimes": known.regime_column, "groups": known.group_column}
+    about = {
+        "regimes": known.regime_column,
+        "groups": known.group_column,
+        "time": known.time_column,
+        "series": known.series_column,
+    }
     X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
     rows: dict[str, Any] = {**found}
     if known.regime_column is None:
@@ -54,11 +59,12 @@ def gather_stream(
     for name, value in read.arguments().items():
         if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
             raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
-    if known.group_column is not None:
-        raise ValueError(
-            "--group-column is not for --stream: the rows of a group are assigned together, and may lie anywhere. Fit "
-            "whole groups, as many as fit into memory, without --stream."
-        )
+    for name in ("group_column", "time_column", "series_column"):
+        if getattr(known, name) is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is not for --stream: rows that belong together are assigned together, and "
+                "may lie anywhere. Fit as many of them as fit into memory, without --stream."
+            )
     arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
     _check_known(known)
     _, names = parts_of(data, read.columns, known.regime_column)
@@ -72,6 +78,15 @@ def gather_stream(
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, columns, arguments)
     return data, arguments, rows
+
+
+def check_no_time(rows: dict[str, Any], command: str) -> None:
+    """Refuse rows in order of time where rows are drawn at random."""
+    if "time" in rows or "series" in rows:
+        raise ValueError(
+            f"latentdo {command} draws rows at random, which takes series apart: --time-column and --series-column are "
+            "for latentdo fit."
+        )
 
 
 def _check_known(known: KnownOptions) -> None:

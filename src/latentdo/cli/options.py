@@ -145,6 +145,11 @@ class KnownOptions:
     group_column
         Column that says which rows belong together and share one regime, such as a plate, a run or an animal; rows
         with an empty cell are on their own. It is no variable.
+    time_column
+        Column with the time of each row: numbers, dates or timestamps, in any order. Neighbours then tend to share
+        their regime. It is no variable.
+    series_column
+        Column that says which series a row belongs to, where there are several. It is no variable.
     knowledge
         TOML or CSV file about the graph: forbidden and required edges, tiers, prior log-odds of edges.
     """
@@ -153,6 +158,8 @@ class KnownOptions:
     observational: str | None = None
     targets: Path | None = None
     group_column: str | None = None
+    time_column: str | None = None
+    series_column: str | None = None
     knowledge: Path | None = None
 
 

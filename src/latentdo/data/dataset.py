@@ -18,7 +18,9 @@ from latentdo.data.atoms import Atoms
 from latentdo.data.labels import (
     encode_groups,
     encode_regimes,
+    encode_series,
     encode_targets,
+    encode_time,
     label_groups,
     order_labels,
     warn_about_rare_labels,
@@ -65,6 +67,10 @@ class Dataset:
         Group of each row: rows of a group share their regime. None if rows do not belong together.
     group_labels : tuple
         The user's label of each group; groups with larger numbers are rows on their own.
+    time : ndarray [n] of float64, optional
+        Time of each row: neighbours tend to share their regime. None if rows are in no order.
+    series : ndarray [n] of int64, optional
+        Series of each row, where there are several; only with ``time``.
 
     Examples
     --------
@@ -89,6 +95,8 @@ class Dataset:
     n_dropped: int = 0
     groups: NDArray[np.int64] | None = None
     group_labels: tuple[Hashable, ...] = ()
+    time: Array | None = None
+    series: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
@@ -129,6 +137,8 @@ class Dataset:
         regimes: Any = None,
         targets: Any = None,
         groups: Any = None,
+        time: Any = None,
+        series: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -153,6 +163,10 @@ class Dataset:
         groups : sequence of n labels, optional
             Any hashable labels; rows of a group share their regime, and a row with a label in ``regimes`` gives it to
             its whole group. -1, None and NaN: a row on its own.
+        time : sequence of n numbers, dates or timestamps, optional
+            When each row was measured, in any order; neighbours tend to share their regime.
+        series : sequence of n labels, optional
+            Rows of different series are no neighbours. Without ``time``, rows are in order.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -209,6 +223,15 @@ class Dataset:
         if groups is not None:
             members, group_labels = encode_groups(groups, kept, n_all, index)
             found = replace(found, groups=members, group_labels=tuple(group_labels))
+        if time is not None or series is not None:
+            if groups is not None:
+                raise ValueError(
+                    "groups were given together with time or series; rows of a group share their regime, neighbours in "
+                    "time only tend to: choose one."
+                )
+            times = np.arange(float(len(kept))) if time is None else encode_time(time, kept, n_all, index)
+            codes = None if series is None else encode_series(series, kept, n_all, index)
+            found = replace(found, time=times, series=codes)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -271,9 +294,19 @@ class Dataset:
         at = np.asarray(rows, dtype=np.int64)
         regimes = None if self.regimes is None else self.regimes[at]
         groups = None if self.groups is None else self.groups[at]
+        time = None if self.time is None else self.time[at]
+        series = None if self.series is None else self.series[at]
         x = self.x[at]
         x.setflags(write=False)
-        return replace(self, x=x, regimes=regimes, groups=groups, row_index=self.row_index[at])
+        return replace(
+            self,
+            x=x,
+            regimes=regimes,
+            groups=groups,
+            time=time,
+            series=series,
+            row_index=self.row_index[at],
+        )
 
     def split(
         self, fraction: float, random_state: int | np.random.Generator | np.random.RandomState | None = None

@@ -89,6 +89,73 @@ def encode_groups(
     return codes, labels
 
 
+def encode_series(
+    series: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
+) -> NDArray[np.int64]:
+    """Give numbers to series of rows; -1, None and NaN are rows on their own."""
+    codes, labels = _encode(series, "series", rows, n_rows, index)
+    alone = codes < 0
+    codes[alone] = len(labels) + np.arange(alone.sum())
+    return codes
+
+
+def encode_time(
+    time: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Times of rows as numbers; of dates and timestamps, seconds since the first.
+
+    Parameters
+    ----------
+    time : sequence of n_rows numbers, dates or timestamps
+        In any order. Text is read as dates.
+    rows, n_rows, index
+        See :func:`encode_regimes`.
+
+    Raises
+    ------
+    ValueError
+        If a time is missing or cannot be read, naming the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode_time(["2024-01-01 00:01", "2024-01-01 00:00"], np.arange(2), 2)
+    array([60.,  0.])
+    """
+    given = without_gradient(time, "time")
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
+        raise TypeError(f"time must be a sequence with one time a row, got {type(given).__name__}.")
+    shape = tuple(getattr(given, "shape", (len(given),)))
+    if shape != (n_rows,):
+        raise ValueError(f"time must be 1D with one entry a row ({n_rows}); got shape {shape}.")
+    if index is not None and isinstance(given, pd.Series) and _is_reordered(given.index, index):
+        raise ValueError(
+            "time has the index of X in another order; pass time.loc[X.index], or time.to_numpy() if its order is "
+            "right."
+        )
+    listing = given.to_pylist() if hasattr(given, "to_pylist") else given
+    column = pd.Series(listing if isinstance(listing, pd.Series) else list(listing)).reset_index(drop=True)[
+        rows
+    ]
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
+        _check_times(column, dates.isna().to_numpy(), rows)
+        return np.asarray((dates - dates.min()) / pd.Timedelta(seconds=1), dtype=np.float64)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    _check_times(column, ~np.isfinite(values), rows)
+    return values
+
+
+def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
+    """Refuse rows whose place in time nobody knows."""
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise ValueError(
+            f"time has no time in row {rows[place]} (counted from 0), but {column.iloc[place]!r}, and none in "
+            f"{int(wrong.sum())} rows in all; pass numbers, dates or timestamps, and leave out rows without."
+        )
+
+
 def label_groups(
     regimes: NDArray[np.int64],
     groups: NDArray[np.int64],

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, validate_rows
+from latentdo.data import encode_groups, encode_series, encode_time, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.model.assignment import SEPARATE, Groups, Units
+from latentdo.model.series import Series
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress
 
@@ -28,12 +29,19 @@ _FAR = 1e15
 """Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
 
 
-def units_of(X: Any, groups: Any, n_rows: int) -> Units:
+def units_of(X: Any, groups: Any, n_rows: int, *, time: Any = None, series: Any = None) -> Units:
     """How new rows belong together, as the user says."""
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    rows = np.arange(n_rows)
+    if time is not None or series is not None:
+        if groups is not None:
+            raise ValueError("groups were given together with time or series; choose one.")
+        times = rows.astype(np.float64) if time is None else encode_time(time, rows, n_rows, index)
+        codes = None if series is None else encode_series(series, rows, n_rows, index)
+        return Series.by_time(times, codes, n_rows)
     if groups is None:
         return SEPARATE
-    index = X.index if isinstance(X, pd.DataFrame) else None
-    return Groups.of(encode_groups(groups, np.arange(n_rows), n_rows, index)[0])
+    return Groups.of(encode_groups(groups, rows, n_rows, index)[0])
 
 
 class Questions:
@@ -210,6 +218,11 @@ class Questions:
         from latentdo.diagnosis import diagnose_fit
 
         check_is_fitted(self, "result_")
+        if self.result_.model.topology.duration > 0.0:
+            raise ValueError(
+                "diagnose draws rows one by one, and this fit had time= or series=; fit without them to ask what such "
+                "rows could show."
+            )
         template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)

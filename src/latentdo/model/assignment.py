@@ -70,6 +70,17 @@ def assign(log_density: Array, weights: Array, labels: NDArray[np.int64] | None 
     return Assignment(log_density, log_likelihood)
 
 
+class Prior(NamedTuple):
+    """What is believed of regimes before rows are seen.
+
+    ``weights [K]`` are shares of units; ``duration`` is the time after which a regime is drawn anew, where rows are in
+    order of time, and 0 where they are not.
+    """
+
+    weights: Array
+    duration: float = 0.0
+
+
 class Units:
     """How rows belong together: here not at all, every row is a unit that has a regime of its own.
 
@@ -78,11 +89,22 @@ class Units:
     their parameters and costs count rows.
     """
 
-    def assign(
-        self, log_density: Array, weights: Array, labels: NDArray[np.int64] | None = None
-    ) -> Assignment:
-        """Responsibilities and log-likelihood of rows, see :func:`assign`; ``weights`` are shares of units."""
-        return assign(log_density, weights, labels)
+    def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
+        """Responsibilities and log-likelihood of rows, see :func:`assign`; the weights are shares of units."""
+        return assign(log_density, prior.weights, labels)
+
+    def prior(self, responsibilities: Array) -> Prior:
+        """What to believe before rows are seen if they are assigned so, or a guess to :meth:`settle` from."""
+        return Prior(responsibilities.mean(axis=0))
+
+    def settle(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None) -> Prior:  # noqa: ARG002
+        """A likelier prior given log-densities ``[n, K]``, if :meth:`prior` can only guess."""
+        return prior
+
+    @property
+    def pooled(self) -> Units:
+        """Rows that go together as a whole, where it is proposed who might leave a regime."""
+        return self
 
     def number(self, n_rows: int) -> int:
         """How many units so many rows are; only for all rows together."""
@@ -142,7 +164,7 @@ class Groups(Units):
     --------
     >>> log_density = np.log([[0.1, 0.3], [0.4, 0.2], [0.5, 0.5]])
     >>> groups = Groups(np.array([0, 0, 1]))
-    >>> groups.assign(log_density, np.array([0.6, 0.4])).responsibilities
+    >>> groups.assign(log_density, Prior(np.array([0.6, 0.4]))).responsibilities
     array([[0.5, 0.5],
            [0.5, 0.5],
            [0.6, 0.4]])
@@ -166,21 +188,23 @@ class Groups(Units):
         """Rows of every group."""
         return np.bincount(self.members).astype(np.float64)
 
-    def assign(
-        self, log_density: Array, weights: Array, labels: NDArray[np.int64] | None = None
-    ) -> Assignment:
+    def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """See :class:`Units`; a row's label is that of its group, and rows that no regime can explain are left out."""
         pooled = np.zeros((self.sizes.size, log_density.shape[1]))
         lost = np.zeros(self.sizes.size)
         known = np.full(self.sizes.size, -1, dtype=np.int64)
         if labels is not None:
             known[self.members[labels >= 0]] = labels[labels >= 0]
-        _pool(log_density, self.members, _log(weights), pooled, lost)
+        _pool(log_density, self.members, _log(prior.weights), pooled, lost)
         pooled[lost == self.sizes] = -np.inf
-        shares, log_likelihood = assign(pooled, weights, known)
+        shares, log_likelihood = assign(pooled, prior.weights, known)
         log_likelihood += IMPOSSIBLE * np.where(lost == self.sizes, lost - 1.0, lost)
         np.take(shares, self.members, axis=0, out=log_density)
         return Assignment(log_density, (log_likelihood / self.sizes)[self.members])
+
+    def prior(self, responsibilities: Array) -> Prior:
+        """See :class:`Units`."""
+        return Prior(self.total(responsibilities) / self.sizes.size)
 
     def number(self, n_rows: int) -> int:
         """See :class:`Units`."""

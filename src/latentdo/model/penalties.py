@@ -7,7 +7,8 @@ reference mechanism         :math:`\tfrac12 p \log N_j` for its *p* parameters, 
 edge :math:`i \to j`        minus its prior log-odds, ``edge_prior[i, j]`` (default :math:`-\tfrac12 \log d`)
 target :math:`(k, j)`       :math:`\tfrac12 p \log N_k` for its *p* own parameters, and minus ``target_prior``
                             (default :math:`-\max(2, \log d)`)
-mixture weights             :math:`\tfrac12 (K - 1) \log n` for *n* rows, or groups of rows that share a regime
+mixture weights             :math:`\tfrac12 (K - 1) \log n` for *n* rows, groups of rows that share a regime, or short
+                            stretches of a series; one more if a duration is fitted
 ==========================  ==============================================================================
 
 The first and third rows are the Schwarz approximation with the rows that really inform each parameter. The default
@@ -67,7 +68,8 @@ class Penalties:
         """
         topology = model.topology
         counts = n_units * topology.weights if counts is None else counts
-        cost = 0.5 * (np.count_nonzero(topology.weights > 0) - 1) * np.log(n_units)
+        n_parameters = np.count_nonzero(topology.weights > 0) - 1 + (topology.duration > 0.0)
+        cost = 0.5 * n_parameters * np.log(n_units)
         for j, mechanism in enumerate(model.reference):
             shared = max(float(counts @ (topology.targets[:, j] == 0)), FEWEST_ROWS)
             cost += 0.5 * mechanism.n_parameters * np.log(shared)

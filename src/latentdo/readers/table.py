@@ -244,10 +244,10 @@ def read_labelled(
     path, options = Path(path), options or ReadingOptions()
     kind = options.check(path)
     asked = {what: name for what, name in labels.items() if name is not None}
-    if len(set(asked.values())) < len(asked):
+    if twice := next((name for name in asked.values() if list(asked.values()).count(name) > 1), None):
         raise ValueError(
-            f"Column {next(iter(asked.values()))!r} cannot hold both {' and '.join(asked)}; name two columns, or leave "
-            "out group_column: rows of a condition share their regime anyway."
+            f"Column {twice!r} cannot hold both {' and '.join(w for w, n in asked.items() if n == twice)}; name two "
+            "columns, or leave out group_column: rows of a condition share their regime anyway."
         )
     names = list(asked.values())
     choose = partial(_chosen, path, columns=options.columns, drop=options.drop)

@@ -149,6 +149,12 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         f"{count(len(hidden), 'intervention')}."
     )
     sentences = [opening]
+    if hidden and result.model.topology.duration:
+        lasting = result.model.topology.duration / (1.0 - result.model.topology.weights)
+        sentences.append(
+            "Rows are in order of time: a regime lasts "
+            f"{number(float(lasting.min()))} to {number(float(lasting.max()))} units of it on average."
+        )
     if not hidden:
         sentences.append("No group of rows behaves as if something had intervened: all follow one mechanism.")
     elif targets:

@@ -93,15 +93,15 @@ def responsibilities_of_seen(
     Where something is, the density of the rest is that of a Gaussian with the moments of the regime.
     """
     out = model.log_density(z)
-    rng, weights = np.random.default_rng(0), model.topology.weights
+    rng, prior = np.random.default_rng(0), model.prior
     rows = np.flatnonzero(hidden.any(axis=1))
     if not rows.size:
-        return units.assign(out, weights).responsibilities
-    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(weights.size)]
+        return units.assign(out, prior).responsibilities
+    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(prior.weights.size)]
     patterns, which = np.unique(hidden[rows], axis=0, return_inverse=True)
     for place, pattern in enumerate(patterns):
         mine, seen = rows[which.ravel() == place], np.flatnonzero(~pattern)
-        density = np.zeros((mine.size, weights.size))
+        density = np.zeros((mine.size, prior.weights.size))
         for k, drawn in enumerate(draws if seen.size else []):
             spread = np.cov(drawn[:, seen].T).reshape(seen.size, seen.size)
             ridge = FILLING_RIDGE * np.eye(seen.size)
@@ -109,7 +109,7 @@ def responsibilities_of_seen(
                 z[mine][:, seen]
             )
         out[mine] = density
-    return units.assign(out, weights).responsibilities
+    return units.assign(out, prior).responsibilities
 
 
 def _begin(z: Array, hidden: list[Hidden], rng: np.random.Generator) -> None:

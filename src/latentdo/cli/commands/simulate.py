@@ -29,6 +29,7 @@ def simulate(
     noise_scale: Literal["constant", "growing"] = "constant",
     penetrance: float = 1.0,
     group_size: int = 1,
+    mean_duration: float | None = None,
     violation: str | None = None,
     graph: Literal["erdos-renyi", "scale-free"] = "erdos-renyi",
     observational: bool = True,
@@ -71,6 +72,9 @@ def simulate(
         Probability that a row responds to its intervention.
     group_size
         Rows that share a regime; regimes.csv, and data.csv as a column "group", then say which.
+    mean_duration
+        Rows are one series in which regimes take turns; a visit lasts so many rows on average. data.csv then has a
+        column "time".
     violation
         One way in which real tables break the model, such as "rounding", "zeros" or "common-factor".
     graph
@@ -105,6 +109,8 @@ def simulate(
         if group_size > 1:
             tables["regimes.csv"]["group"] = drawn.groups
             tables["data.csv"] = drawn.X.assign(group=drawn.groups)
+        if mean_duration is not None:
+            tables["data.csv"] = drawn.X.assign(time=range(len(drawn.X)))
         with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
             for name, table in tables.items():
                 with place(name) as path:
@@ -116,7 +122,7 @@ def simulate(
     if json:
         print_json({"out": str(out), "rows": n, "variables": d, "regimes": drawn.n_regimes, "files": files})
         return
-    grouped = " --group-column group" if group_size > 1 else ""
+    grouped = " --group-column group" if group_size > 1 else " --time-column time" if mean_duration else ""
     say(
         f"Wrote {n} rows of {d} variables under {drawn.n_regimes} regimes to {out}.\n"
         f"Next: latentdo fit {out / 'data.csv'} --out results{grouped}, then latentdo evaluate results --truth {out}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.assignment import Prior
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape, histogram
 from latentdo.solvers.search.local_scores import FREE
@@ -40,7 +41,8 @@ def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[
     shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS)
     noise = Noise(*shape)
     # The weights of the Gaussians are shares of rows; a group, whose rows go together, pays for its peak once.
-    share = problem.units.assign(noise.log_joint(residual) - np.log(noise.weights), noise.weights)[0]
+    density = noise.log_joint(residual) - np.log(noise.weights)
+    share = problem.units.pooled.assign(density, Prior(noise.weights)).responsibilities
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:
         sizes = np.array([rows @ group for group in groups])

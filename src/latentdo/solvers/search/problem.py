@@ -125,11 +125,22 @@ class Problem:
         """(Soft) number of units of every regime, those of other ranks included."""
         return self.ranks.sum(self.units.total(responsibilities))
 
-    def weighted(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> FittedModel:
-        """A model that was fitted to rows, with the weights that its regimes have among units."""
+    def weighted(
+        self,
+        model: FittedModel,
+        responsibilities: NDArray[np.float64],
+        before: FittedModel | None = None,
+    ) -> FittedModel:
+        """A model that was fitted to rows, with the prior that its regimes have among units.
+
+        What can only be guessed is as in the model ``before``, if there is one.
+        """
         if self.units is SEPARATE:
             return model  # rows are units, and the shares of rows that learners know are the weights
-        return model.with_weights(self.unit_counts(responsibilities) / self.n_units)
+        prior = self.units.prior(responsibilities)
+        if before is not None and before.topology.duration > 0.0:
+            prior = prior._replace(duration=before.topology.duration)
+        return model.with_prior(prior)
 
     def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
         """What a model costs under which rows are assigned so; see :class:`.Penalties`."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.model.assignment import Units
+from latentdo.model.assignment import Prior, Units
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import RowFamily, evidence
 from latentdo.solvers.search.splits import Split, guesses
@@ -50,7 +50,7 @@ def split_by_family(
         state.model.inputs(problem.z, variable)[rows],
         np.ascontiguousarray(problem.z[rows, variable]),
         state.responsibilities[rows, regime],
-        problem.units.take(rows),
+        problem.units.pooled.take(rows),
     )
     few = everyone.some(PROBE_ROWS)
     whole = family.fit(*rows_that_count(*few[:3]), state.model.mechanism(variable, regime))
@@ -96,7 +96,7 @@ def _two(
         units_leaving, all_units = float(units.total(leaving)), float(units.total(weights))
         parts = np.array([1.0 - units_leaving / all_units, units_leaving / all_units])
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
-        found = units.assign(densities, parts)
+        found = units.assign(densities, Prior(parts))
         value = float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
         share = found.responsibilities[:, 1].copy()
     return Split(value, share)

@@ -130,8 +130,8 @@ class Units:
         """The units of some rows."""
         return self
 
-    def numbers(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:  # noqa: ARG002
-        """Number of every row's unit among those of some rows, for compiled code; empty if rows are units."""
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of every row's unit, ``[n]``, for compiled code; empty if rows are units."""
         return np.empty(0, dtype=np.int64)
 
     def thin(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
@@ -233,9 +233,9 @@ class Groups(Units):
         """See :class:`Units`."""
         return Groups.of(self.members[rows])
 
-    def numbers(self, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def numbers(self) -> NDArray[np.int64]:
         """See :class:`Units`."""
-        return self.members if rows is None else _renumbered(self.members[rows])
+        return self.members
 
     def thin(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
         """Whole groups, evenly spaced by their first rows; of very large groups only some rows.

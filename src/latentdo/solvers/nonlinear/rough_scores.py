@@ -89,7 +89,7 @@ class _Lattice:
         self.problem = problem
         self.z = np.ascontiguousarray(problem.z[rows])
         self.labels = problem.labels[rows]
-        self.units = problem.units.take(rows)
+        self.units = problem.units.pooled.take(rows)
         self.seed = seed
         self.loglik: dict[tuple[int, tuple[int, ...]], float] = {}
         self.minority: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]] = {}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs.constraints import Constraints
-from latentdo.model.assignment import SEPARATE, Units
+from latentdo.model.assignment import SEPARATE, Prior, Units
 from latentdo.model.fitted import FittedModel
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
@@ -125,22 +125,28 @@ class Problem:
         """(Soft) number of units of every regime, those of other ranks included."""
         return self.ranks.sum(self.units.total(responsibilities))
 
+    def prior(self, responsibilities: NDArray[np.float64], before: FittedModel | None = None) -> Prior:
+        """What to believe of units before they are seen if they are assigned so.
+
+        What can only be guessed is as in the model ``before``, if there is one.
+        """
+        if self.units is SEPARATE:
+            return Prior(self.counts(responsibilities) / self.n_total)
+        prior = self.units.prior(responsibilities)
+        if before is not None and before.topology.duration > 0.0:
+            prior = prior._replace(duration=before.topology.duration)
+        return prior
+
     def weighted(
         self,
         model: FittedModel,
         responsibilities: NDArray[np.float64],
         before: FittedModel | None = None,
     ) -> FittedModel:
-        """A model that was fitted to rows, with the prior that its regimes have among units.
-
-        What can only be guessed is as in the model ``before``, if there is one.
-        """
+        """A model that was fitted to rows, with the prior that its regimes have among units."""
         if self.units is SEPARATE:
             return model  # rows are units, and the shares of rows that learners know are the weights
-        prior = self.units.prior(responsibilities)
-        if before is not None and before.topology.duration > 0.0:
-            prior = prior._replace(duration=before.topology.duration)
-        return model.with_prior(prior)
+        return model.with_prior(self.prior(responsibilities, before))
 
     def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
         """What a model costs under which rows are assigned so; see :class:`.Penalties`."""

@@ -133,8 +133,7 @@ def conclude(
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
     statistics = learner.statistics(problem, responsibilities, fitted)
-    fitted = fitted.with_weights(problem.unit_counts(responsibilities) / problem.n_units)
-    final = weigh(problem, problem.weighted(fitted, responsibilities, model))
+    final = weigh(problem, fitted.with_prior(problem.prior(responsibilities, model)))
     tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(

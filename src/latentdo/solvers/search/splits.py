@@ -80,7 +80,8 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     if problem.imperfect and parents.size:
         shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
     top, best = -np.inf, None
-    groups, units = problem.units.numbers(rows), problem.units.take(rows)
+    units = problem.units.pooled.take(rows)
+    groups = units.numbers()
     for base in bases:
         density = knowing(log_density=base(rows), groups=groups)
         for columns in shapes:
@@ -106,11 +107,11 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
     known = problem.design[split.rows, split.columns[-1]]
     order = np.argsort(known)
     place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
-    units = problem.units.take(rows)
+    units = problem.units.pooled.take(rows)
     share = np.array(units.spread(units.means(split.share[order[place]])))
     view = np.ascontiguousarray(problem.design[rows][:, split.columns])
     n_second = split.columns.size - 1
-    density = knowing(log_density=split.base(rows), groups=problem.units.numbers(rows))
+    density = knowing(log_density=split.base(rows), groups=units.numbers())
     two_mechanisms(
         view, 0, n_second, density, np.ones(rows.size), share, SPLIT_EXTENSION_STEPS, MINORITY_TOLERANCE
     )

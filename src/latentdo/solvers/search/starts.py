@@ -90,7 +90,7 @@ def residual(problem: Problem, seed: int) -> State:
     rng = np.random.default_rng(seed)
     free = np.flatnonzero(problem.labels < 0)
     rows = problem.units.first(rng.permutation(free), RESIDUAL_ROWS)
-    sample, units = np.ascontiguousarray(problem.z[rows]), problem.units.take(rows)
+    sample, units = np.ascontiguousarray(problem.z[rows]), problem.units.pooled.take(rows)
     covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
     limit = RESIDUAL_CANDIDATES if problem.n_variables <= WIDE else WIDE_CANDIDATES
     candidates = correlated_candidates(covariance, problem.constraints, limit)

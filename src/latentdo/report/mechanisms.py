@@ -158,11 +158,14 @@ def _noise(result: FitResult, j: int) -> str | None:
     if not isinstance(mechanism, AdditiveNoise):
         return None
     count = mechanism.noise.weights.size
-    shape = "nearly uniform" if mechanism.noise.is_comb else f"a mixture of {count} Gaussians"
+    shape = f"a mixture of {count} Gaussians"
+    if mechanism.noise.is_row:
+        shape = "nearly uniform" if mechanism.noise.is_flat else "skewed, with a sharp end"
     shape = "Gaussian" if count == 1 else shape
     if not mechanism.grows:
         return shape
-    return f"{shape}, {'wider' if mechanism.growth[0] > 0.0 else 'narrower'} where the value is high"
+    rises = mechanism.growth[1, -1] > mechanism.growth[1, 0]
+    return f"{shape}, {'wider' if rises else 'narrower'} where the value is high"
 
 
 def _inside(result: FitResult, variable: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.model.mechanisms import Mechanism
@@ -106,7 +107,8 @@ def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
     """Whether some pair of variables is so clearly bent that lines would take the branches for regimes."""
     if dataset.n_rows < CURVE_ROWS:
         return False
-    return bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT
+    with threadpool_limits(limits=1):  # as in a search
+        return bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT
 
 
 def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:

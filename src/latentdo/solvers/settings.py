@@ -426,9 +426,15 @@ FAMILY_ROUNDS: Final = 3
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
-FAMILY_HOPELESS: Final = 30.0
-"""Nats by which a parent set may be behind in quick fits and still be fitted with care: full fits gain up to twenty
-with another number of Gaussians, and a set that stays ten behind has a probability below 1e-4."""
+FAMILY_HOPELESS: Final = 7.0
+"""Nats by which a parent set may be behind in scores without a fit and still be fitted: a set that stays seven behind
+has a probability below 1e-3."""
+
+FAMILY_DOUBT: Final = 2.0
+"""The same for sets with one more parent while a graph is climbed: what needless parents gain by a fit of their own."""
+
+SHARING_FUNCTIONS: Final = 4
+"""Functions of every parent by which it is guessed who shares a mechanism: the bulk of a curve."""
 
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""

@@ -4,33 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.interpolate import CubicSpline
 
 from latentdo.model.mechanisms import LinearMechanism, Noise
-from latentdo.model.mechanisms.additive import LEVELS, AdditiveMechanism, expand
-
-
-@given(level=st.sampled_from(LEVELS), seed=st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
-def test_the_basis_spans_every_natural_cubic_spline_on_its_knots(level, seed):
-    rng = np.random.default_rng(seed)
-    knots = np.sort(rng.normal(size=level + 1)) + 0.1 * np.arange(level + 1)
-    spline = CubicSpline(knots, rng.normal(size=level + 1), bc_type="natural")
-    inside = np.linspace(knots[0], knots[-1], 200)
-    design = np.column_stack([np.ones(200), expand(inside[:, None], knots[None])])
-    coefficients, *_ = np.linalg.lstsq(design, spline(inside), rcond=None)
-    np.testing.assert_allclose(
-        design @ coefficients, spline(inside), atol=1e-6 * np.ptp(spline(inside)) + 1e-7
-    )
-
-
-def test_curves_go_on_as_lines_beyond_the_outermost_knots():
-    knots = np.array([[-1.0, -0.3, 0.4, 1.0]])
-    far = expand(np.array([[2.0], [3.0], [4.0], [-2.0], [-3.0], [-4.0]]), knots)
-    np.testing.assert_allclose(far[1] - far[0], far[2] - far[1])
-    np.testing.assert_allclose(far[4] - far[3], far[5] - far[4])
+from latentdo.model.mechanisms.additive import AdditiveMechanism
+from latentdo.model.mechanisms.splines import FUNCTIONS
 
 
 @pytest.mark.parametrize("skewed", [False, True])
@@ -54,20 +31,51 @@ def test_few_different_values_make_no_curve():
     assert isinstance(found, LinearMechanism)
 
 
+def _parameters(level=3.0, knots=None, coefficients=None):
+    knots = np.arange(FUNCTIONS + 1.0) if knots is None else knots
+    return np.concatenate([[level], knots, np.ones(FUNCTIONS + 1) if coefficients is None else coefficients])
+
+
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
         (np.zeros(0), "cannot have 0 parameters"),
-        (np.array([4.0, *np.arange(5.0), 0.0, *np.ones(4)]), "cannot have"),
-        (np.array([3.0, *np.arange(4.0), 0.0, 1.0]), "cannot have 7 parameters"),
-        (np.array([3.0, 0.0, 2.0, 1.0, 3.0, 0.0, 1.0, 1.0, 1.0]), "knots"),
-        (np.array([3.0, 0.0, 1.0, 2.0, 3.0, 1e60, 1.0, 1.0, 1.0]), "coefficient"),
-        (np.array([3.0, 0.0, 1.0, 2.0, np.nan, 0.0, 1.0, 1.0, 1.0]), "coefficient"),
+        (_parameters()[:-1], "cannot have"),
+        (_parameters(level=0.0), "number of functions"),
+        (_parameters(level=2.5), "number of functions"),
+        (_parameters(level=FUNCTIONS + 1.0), "number of functions"),
+        (_parameters(knots=np.zeros(FUNCTIONS + 1)), "knots"),
+        (_parameters(coefficients=np.full(FUNCTIONS + 1, 1e60)), "coefficient"),
+        (_parameters(coefficients=np.full(FUNCTIONS + 1, np.nan)), "coefficient"),
     ],
 )
 def test_forged_parameters_are_refused(parameters, problem):
+    AdditiveMechanism.check(_parameters(), 1)
     with pytest.raises(ValueError, match=problem):
         AdditiveMechanism.check(parameters, 1)
+
+
+def test_every_parent_bends_as_much_as_it_must():
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((3000, 3))
+    y = x[:, 0] + np.sin(2.0 * x[:, 1]) + x[:, 2] ** 2 + rng.standard_normal(3000)
+    found = AdditiveMechanism.fit(x, y, np.ones(3000))
+    assert found.levels[0] == 1
+    assert found.levels[1] > found.levels[2] > 1
+    assert found.n_parameters == 1 + found.levels.sum() + found.noise.n_parameters
+
+
+def test_a_fit_that_only_follows_the_rows_keeps_what_was_chosen():
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((2000, 2))
+    y = np.tanh(2.0 * x[:, 0]) + 0.5 * x[:, 1] + 0.3 * rng.standard_normal(2000)
+    fits = AdditiveMechanism.given(AdditiveMechanism.prepare(x), np.arange(2))
+    found = fits.fit(x, y, np.ones(2000))
+    again = fits.refit(x[:1000], y[:1000], np.ones(1000), found)
+    np.testing.assert_array_equal(again.levels, found.levels)
+    np.testing.assert_allclose(again.mean(x), found.mean(x), atol=0.15)
+    fewer = AdditiveMechanism.given(AdditiveMechanism.prepare(x), np.array([0]))
+    assert fewer.refit(x[:, :1], y, np.ones(2000), found).levels.size == 1
 
 
 def test_an_intervention_moves_the_curve_without_paying_for_it_again():

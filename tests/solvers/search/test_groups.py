@@ -16,6 +16,7 @@ from latentdo.solvers.search import regime_moves, starts
 from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.row_splits import split_by_family
+from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.splits import split_by_lines
 
 
@@ -98,7 +99,7 @@ def test_a_split_moves_whole_groups(problem, weak, one_hot, by_family):
     rows = np.arange(problem.n_rows)
     target = int(weak.targets.to_numpy()[1].argmax())
     if by_family:
-        split = split_by_family(problem, state, 0, target, rows, AdditiveMechanism)
+        split = split_by_family(problem, state, 0, target, rows, RowLearner(AdditiveMechanism))
     else:
         split = split_by_lines(problem, state, 0, target, rows)
     assert split is not None

@@ -122,6 +122,7 @@ def test_what_noise_of_any_shape_absorbed_is_split_off_again(skewed):
     everyone = em.refine(problem, np.ones((problem.n_rows, 1)), adjacency, iterations=1)
     state = regime_moves.improve(problem, everyone, same_graph=True)
     state = regime_moves.drop_while_better(problem, state)
+    state = regime_moves.fit_afresh(problem, state)
     state = regime_moves.drop_targets_while_better(problem, state)
     truth = em.refine(problem, responsibilities, adjacency)
     assert state.evidence > truth.evidence - 10.0  # a Gaussian more or fewer in a shape is worth that much

@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.base import GROWTH_REACH, AdditiveNoise, Array, Mechanism
+from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.growth import likeliest_growth, log_scales, n_rises
+from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.linear import LinearMechanism
-from latentdo.model.mechanisms.noise import COMB, VARIANCE_FLOOR, Noise
+from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import (
     MOST_COMPONENTS,
     NARROWEST,
@@ -27,174 +29,164 @@ from latentdo.model.mechanisms.shapes import (
     best_move,
     choose_shape,
     climb,
-    fill_shares,
-    fit_comb,
-    histogram,
 )
-from latentdo.model.regression import regression, weighted_gram
+from latentdo.model.mechanisms.sharp_ends import fit_row
+from latentdo.model.mechanisms.squares import as_scores, as_squares
+from latentdo.model.regression import regression, weighted_gram, wide_gram
 
-TURNS = 3
+TURNS = 2
 """How often coefficients and shape take turns."""
 
-GROWTH_STEPS = 6
-"""Newton steps towards the likeliest growth of a scale; the problem is concave in two numbers."""
-
-LARGEST_STEP = 0.5
-"""Change of either of them in one step at most: far from the answer they overshoot."""
-
-
-@njit
-def log_scales(signal, growth):  # type: ignore[no-untyped-def]
-    """Logarithm of the scale of the noise, ``[n]``."""
-    return growth[0] * signal + growth[1] * signal * signal
-
-
-@njit
-def likeliest_growth(residual, signal, weights):  # type: ignore[no-untyped-def]
-    r"""How the scale of residuals grows with the signal, ``[2]``, and what that gains in nats.
-
-    The growth of :math:`\sigma_i = \sigma e^{g_1 s_i + g_2 s_i^2}` by Gaussian quasi-likelihood, which is right on
-    average whatever the shape of the noise. A scale that falls and rises again is refused: that is what the wrong
-    direction of an edge leaves where noise has heavy tails. Then, the scale has no bend.
-    """
-    total = weights.sum()
-    middle, middle2 = (weights * signal).sum() / total, (weights * signal * signal).sum() / total
-    reach = 2.0 * np.sqrt(max(middle2 - middle * middle, 0.0))
-    before = (weights * residual * residual).sum()
-    if not before > VARIANCE_FLOOR * total:
-        return np.zeros(2), 0.0  # parents that determine a variable leave rounding
-    for bent in (True, False):
-        growth = _climb_growth(residual, signal, weights, middle, middle2, bent)
-        ends = growth[0] + 2.0 * growth[1] * np.array([middle - reach, middle + reach])
-        if ends[0] * ends[1] > 0.0:
-            break
-    after = (weights * residual * residual * np.exp(-2.0 * log_scales(signal, growth))).sum()
-    if not 0.0 < after < np.inf:
-        return np.zeros(2), 0.0
-    return growth, total * (0.5 * np.log(before / after) - growth[0] * middle - growth[1] * middle2)
-
-
-@njit
-def _climb_growth(residual, signal, weights, middle, middle2, bent):  # type: ignore[no-untyped-def]
-    """Newton's way to the likeliest growth; ``middle`` and ``middle2`` are the means of the signal and its square."""
-    growth, sums = np.zeros(2), np.empty(5)
-    for _ in range(GROWTH_STEPS):
-        sums[:] = 0.0
-        for i in range(residual.shape[0]):
-            u = signal[i]
-            part = weights[i] * residual[i] ** 2 * np.exp(-2.0 * u * (growth[0] + growth[1] * u))
-            for a in range(5):
-                sums[a] += part
-                part *= u
-        if not 0.0 < sums[0] < np.inf:
-            return np.zeros(2)
-        first, second = sums[1] / sums[0], sums[2] / sums[0]
-        # Half of the curvature per row, which is the covariance of (s, s^2) with these weights.
-        aa, ab = second - first**2, sums[3] / sums[0] - first * second
-        bb = sums[4] / sums[0] - second**2
-        along, across = 0.5 * (first - middle), 0.5 * (second - middle2)
-        if not bent:
-            ab, across, bb = 0.0, 0.0, 1.0
-        determinant = aa * bb - ab * ab
-        if not determinant > 1e-9 * aa * bb:
-            return np.zeros(2)
-        steps = ((bb * along - ab * across) / determinant, (aa * across - ab * along) / determinant)
-        for a in range(2):
-            growth[a] += min(max(steps[a], -LARGEST_STEP), LARGEST_STEP)
-    return growth
+ROW_TURNS = 3
+"""The same for noise with sharp ends."""
 
 
 @njit
 def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[no-untyped-def]
     """Shape and growth of noise whose scale follows the signal, and their log-likelihood less cost, if that pays."""
-    cost = np.log(max(weights.sum(), 2.0))  # two numbers, half a logarithm each
+    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
     growth, gain = likeliest_growth(raw, signal, weights)
+    cost = half_log * n_rises(growth)
     if gain > cost:
         scales = log_scales(signal, growth)
         bins, mean, spread = histogram(raw * np.exp(-scales), weights)
-        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1))
+        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1), 0.0)
         better -= (weights * scales).sum() + cost
         if better > value:
             return other, better, growth
-    return shape, value, np.zeros(2)
+    return shape, value, growth[:, :0].copy()
 
 
 @njit
-def next_shape(raw, signal, weights, shape, growth):  # type: ignore[no-untyped-def]
+def next_shape(raw, signal, weights, shape, growth, error2):  # type: ignore[no-untyped-def]
     """The same with as many Gaussians as before, and growth if there was some."""
-    cost = np.log(max(weights.sum(), 2.0))
+    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
     loss = 0.0
-    if growth.any():
+    if growth.shape[1]:
         growth, _ = likeliest_growth(raw, signal, weights)
-        loss = (weights * log_scales(signal, growth)).sum() + cost
-    bins, _, spread = histogram(raw * np.exp(-log_scales(signal, growth)), weights)
-    if shape.shape[1] == COMB:
-        shape, value = fit_comb(bins)
+        loss = half_log * n_rises(growth)
+    scales = log_scales(signal, growth)
+    loss += (weights * scales).sum()
+    bins, mean, spread = histogram(raw * np.exp(-scales), weights)
+    if shape.shape[1] == ROW:
+        shape, value = fit_row(bins, mean, spread, error2)
     else:
+        shape = shape.copy()
         value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
-        value -= 1.5 * cost * (shape.shape[1] - 1)
+        value -= 3.0 * half_log * (shape.shape[1] - 1)
     return shape, value - loss, growth
 
 
 @njit
-def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
-    """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
-    c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
-    share = np.empty(c)
-    for i in range(raw.shape[0]):
-        fill_shares(raw[i] / scale[i], level, shape, share)
-        inverse, pull = 0.0, 0.0
-        for a in range(c):
-            inverse += share[a] / shape[2, a]
-            pull += share[a] * shape[1, a] / shape[2, a]
-        precision[i] = weights[i] * inverse / scale[i] ** 2
-        shifted[i] = values[i] - scale[i] * pull / inverse
+def fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
+    """Fill what a regression leaves over and its signal, both ``[n]``."""
+    last = rows.shape[1] - 1
+    for i in range(rows.shape[0]):
+        signal[i] = 0.0
+        for a in range(last):
+            signal[i] -= contrast[a] * rows[i, a]
+        raw[i] = rows[i, last] - signal[i]
 
 
 @njit
-def fit_rows(rows, weights, start, reach):  # type: ignore[no-untyped-def]
-    """A weighted regression whose noise has any shape and may grow with the signal.
+def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # type: ignore[no-untyped-def]
+    """Coefficients, shape and growth of a known kind, from a first guess of all, their score, and what is left over.
 
-    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`. Returns
-    coefficients, growth, shape, and the log-likelihood less what all of these cost.
+    ``contrast`` and ``error2`` are those after a first regression: minus its coefficients, and the mean square of the
+    errors of its fitted values; ``value`` is the log-likelihood less cost there. The best of at most ``most`` turns is
+    kept: a scale that follows a fit which follows the scale need not get better.
     """
     n, width = rows.shape
     last = width - 1
     values = np.ascontiguousarray(rows[:, last])
+    factor, gram = np.zeros((width, width)), np.empty((width, width))
+    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    fill_residuals(rows, contrast, raw, signal)
+    in_row = shape.shape[1] == ROW
+    turns = min(ROW_TURNS if in_row else TURNS, most)
+    top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
+    for turn in range(turns):
+        scale = np.exp(log_scales(signal, growth))
+        if in_row:
+            information = as_scores(raw, scale, weights, shape, error2, values, precision, shifted)
+            error2 = last / (information * weights.sum()) if turn < turns - 1 else 0.0
+        else:
+            as_squares(raw, scale, weights, shape, values, precision, shifted)
+        wide_gram(rows, last, shifted, precision, gram)
+        regression(gram, width, factor, contrast)
+        fill_residuals(rows, contrast, raw, signal)
+        shape, value, growth = next_shape(raw, signal, weights, shape, growth, error2)
+        # With errors of fitted values allowed for, the value is not that of the fit.
+        if value > top or (in_row and turn == turns - 1):
+            top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
+    fill_residuals(rows, best, raw, signal)
+    return best, best_shape, best_growth, top, raw, signal
+
+
+@njit
+def fit_rows(rows, weights, start, reach, most):  # type: ignore[no-untyped-def]
+    """A weighted regression whose noise has any shape and may grow with the signal.
+
+    ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
+    coefficients and shape take at most so many turns. Returns coefficients, growth, shape, and the log-likelihood less
+    what all of these cost.
+    """
+    n, width = rows.shape
+    last = width - 1
     contrast, factor = np.zeros(width), np.zeros((width, width))
     gram = np.empty((width, width))
-    weighted_gram(rows, last, values, weights, gram)
+    wide_gram(rows, last, np.ascontiguousarray(rows[:, last]), weights, gram)
     regression(gram, width, factor, contrast)
-    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    shape, value, growth, left = start, 0.0, np.zeros(2), TURNS
-    while True:
-        for i in range(n):
-            fitted = 0.0
-            for a in range(last):
-                fitted -= contrast[a] * rows[i, a]
-            raw[i] = values[i] - fitted
-            signal[i] = min(max(fitted, -GROWTH_REACH), GROWTH_REACH)
-        if left == TURNS and not growth.any():
-            bins, mean, spread = histogram(raw, weights)
-            shape, value = choose_shape(bins, mean, spread, start, reach)
-        else:
-            shape, value, growth = next_shape(raw, signal, weights, shape, growth)
-        left = 0 if last == 1 or (shape.shape[1] == 1 and not growth.any()) else left - 1
-        if left == 0 and not growth.any() and last > 1:
-            # Not before the coefficients are good: a scale can make up for a wrong slope.
-            shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-            left = TURNS if growth.any() else 0
-        if left == 0:
-            break
-        as_squares(raw, np.exp(log_scales(signal, growth)), weights, shape, values, precision, shifted)
-        weighted_gram(rows, last, shifted, precision, gram)
-        regression(gram, width, factor, contrast)
-    if shape.shape[1] == 1 and not growth.any():
+    raw, signal, growth = np.empty(n), np.empty(n), np.empty((2, 0))
+    fill_residuals(rows, contrast, raw, signal)
+    bins, mean, spread = histogram(raw, weights)
+    error2 = spread**2 * last / weights.sum() if last > 1 else 0.0
+    shape, value = choose_shape(bins, mean, spread, start, reach, error2)
+    if last > 1:
+        if shape.shape[1] > 1:
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, value, error2, most
+            )
+        # Not before the coefficients are good: a scale can make up for a wrong slope.
+        shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
+        if growth.shape[1]:
+            contrast, shape, growth, value, raw, signal = take_turns(
+                rows, weights, contrast, shape, growth, value, error2, most
+            )
+    if shape.shape[1] == 1 and growth.shape[1] == 0:
         shape[1, 0] = 0.0
         shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
     # One variance and the constant are there whatever the shape.
     return -contrast[:last], growth, shape, value - 0.5 * np.log(max(weights.sum(), 2.0)) * width
+
+
+@njit
+def fill_squares(values, fitted, weights, growth, shape, width, precision, shifted):  # type: ignore[no-untyped-def]
+    """Fill weights and values ``[n]`` of the least-squares problem that a fit with ``width`` coefficients solves."""
+    scale = np.exp(log_scales(fitted, growth))
+    if shape.shape[1] == ROW:
+        mean = (shape[0] * shape[1]).sum()
+        spread2 = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
+        error2 = spread2 * width / weights.sum()
+        as_scores(values - fitted, scale, weights, shape, error2, values, precision, shifted)
+    else:
+        as_squares(values - fitted, scale, weights, shape, values, precision, shifted)
+
+
+@njit
+def squares_of_fit(rows, weights, coefficients, growth, shape):  # type: ignore[no-untyped-def]
+    """Sums of squares and products, lower half, of the least-squares problem that a fit of :func:`fit_rows` solves."""
+    n, last = rows.shape[0], rows.shape[1] - 1
+    values = np.ascontiguousarray(rows[:, last])
+    fitted = np.zeros(n)
+    for i in range(n):
+        for a in range(last):
+            fitted[i] += coefficients[a] * rows[i, a]
+    precision, shifted = np.empty(n), np.empty(n)
+    fill_squares(values, fitted, weights, growth, shape, last, precision, shifted)
+    gram = np.empty((last + 1, last + 1))
+    wide_gram(rows, last, shifted, precision, gram)
+    return gram
 
 
 @njit
@@ -243,6 +235,17 @@ def least_squares(rows, weights):  # type: ignore[no-untyped-def]
 
 class Shaped(RowFamily):
     """A function of the parents plus noise of any shape: what such families have in common."""
+
+    @classmethod
+    def as_squares(
+        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
+    ) -> tuple[Array, Array] | None:
+        """See :class:`RowFamily`."""
+        assert isinstance(mechanism, AdditiveNoise)
+        precision, shifted = np.empty(len(y)), np.empty(len(y))
+        shape, width = as_shape(mechanism.noise), 1 + x.shape[1]
+        fill_squares(y, mechanism.mean(x), weights, mechanism.growth, shape, width, precision, shifted)
+        return precision, shifted
 
     @classmethod
     def may_differ(
@@ -300,8 +303,10 @@ class AnyNoise(Shaped):
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, shape: Array, reach: int) -> LinearMechanism:
-        coefficients, growth, shape, _ = fit_rows(_rows(x, y), np.ascontiguousarray(weights), shape, reach)
-        return LinearMechanism(coefficients, Noise(*shape), growth=tuple(growth.tolist()))
+        coefficients, growth, shape, _ = fit_rows(
+            _rows(x, y), np.ascontiguousarray(weights), shape, reach, ROW_TURNS
+        )
+        return LinearMechanism(coefficients, Noise(*shape), growth=growth)
 
 
 def as_shape(noise: Noise) -> Array:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from latentdo.model.mechanisms.growth import NO_GROWTH, check_growth, log_scales, n_rises
 from latentdo.model.mechanisms.noise import Noise
 
-GROWTH_REACH = 3.0
-"""Size of a signal, in standard deviations of its variable, beyond which noise that grows with it grows no further."""
-
-NO_GROWTH = (0.0, 0.0)
-
-_FASTEST = 25.0  # growth of a noise; its scale then stays finite
+STRETCHES = 4
+"""Parts of noise whose Gaussians stand in a row; about as many as of noise whose Gaussians are free."""
 
 Array = NDArray[np.float64]
 Parents = NDArray[np.int64]
@@ -90,7 +87,7 @@ class Mechanism(ABC):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveNoise(Mechanism):
-    r"""A function of the parents, the signal, plus noise: :math:`y = f(x) + e^{g_1 f(x) + g_2 f(x)^2} \varepsilon`.
+    r"""A function of the parents, the signal, plus noise: :math:`y = f(x) + e^{g(f(x))} \varepsilon`.
 
     Parameters
     ----------
@@ -100,22 +97,22 @@ class AdditiveNoise(Mechanism):
         Density of the rest.
     n_free : int, optional
         How many parameters, of function and noise, were fitted, if not all: what is shared is charged once.
-    growth : tuple of two floats
-        How the logarithm of the scale of the noise depends on the signal, :math:`g`: its slope and its bend; zeros
-        where noise does not depend on parents.
+    growth : ndarray [2, m]
+        How the logarithm of the scale of the noise depends on the signal, :math:`g`, see :mod:`.growth`; empty where
+        noise does not depend on parents.
     """
 
     parameters: Array
     noise: Noise
     n_free: int | None = None
-    growth: tuple[float, float] = NO_GROWTH
+    growth: Array = field(default_factory=NO_GROWTH.copy)
 
     @property
     def n_parameters(self) -> int:
         """Free parameters of function and noise."""
         if self.n_free is not None:
             return self.n_free
-        return self.parameters.size + self.noise.n_parameters + (2 if self.grows else 0)
+        return self.parameters.size + self.noise.n_parameters + int(n_rises(self.growth))
 
     @property
     def is_plain(self) -> bool:
@@ -125,7 +122,7 @@ class AdditiveNoise(Mechanism):
     @property
     def grows(self) -> bool:
         """Whether the scale of the noise depends on the signal."""
-        return self.growth != NO_GROWTH
+        return bool(self.growth.shape[1])
 
     @abstractmethod
     def mean(self, x: Array) -> Array:
@@ -138,8 +135,7 @@ class AdditiveNoise(Mechanism):
 
     def scaled(self, signal: Array) -> Array:
         """Logarithm of the scale of the noise, ``[n]``, where the function has these values."""
-        reached = np.clip(signal, -GROWTH_REACH, GROWTH_REACH)
-        return np.asarray(reached * (self.growth[0] + self.growth[1] * reached))
+        return np.asarray(log_scales(signal, self.growth))
 
     def residual(self, x: Array, y: Array) -> tuple[Array, Array]:
         """What is left of ``y``, in units of the noise, and the logarithm of these units, both ``[n]``."""
@@ -155,10 +151,11 @@ class AdditiveNoise(Mechanism):
         return self.noise.log_density(residual) - log_scale
 
     def parts(self, x: Array, y: Array) -> list[Array]:
-        """See :class:`Mechanism`: the Gaussians of the noise."""
+        """See :class:`Mechanism`: the Gaussians of the noise, or stretches of those that stand in a row."""
         if self.noise.weights.size == 1:
             return []
-        return list(softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T)
+        shares = softmax(self.noise.log_joint(self.residual(x, y)[0]), axis=1).T
+        return list(shares.reshape(STRETCHES, -1, len(y)).sum(axis=1) if self.noise.is_row else shares)
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
@@ -173,24 +170,22 @@ class AdditiveNoise(Mechanism):
             **join("parameters", [one.parameters for one in mechanisms]),
             **join("noises", [one.noise.to_array() for one in mechanisms]),
             "n_free": np.array(free, dtype=np.int64),
-            "growth": np.array([one.growth for one in mechanisms]).reshape(-1, 2),
+            **join("growth", [one.growth.ravel() for one in mechanisms]),
         }
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
         """See :class:`Mechanism`."""
         found = []
-        growths = np.array(arrays["growth"], dtype=np.float64)
-        if growths.ndim != 2 or growths.shape[1] != 2 or not (np.abs(growths) < _FASTEST).all():  # noqa: PLR2004
-            raise ValueError("the growth of a noise is not such as a fit gives")
         parts = (
             split("parameters", arrays),
             split("noises", arrays),
             arrays["n_free"].tolist(),
-            [tuple(growth) for growth in growths.tolist()],
+            split("growth", arrays),
         )
-        for parameters, noise, free, growth, inputs in zip(*parts, parents, strict=True):
+        for parameters, noise, free, flat, inputs in zip(*parts, parents, strict=True):
             cls.check(parameters, inputs.size)
+            growth = check_growth(flat)
             found.append(cls(parameters, Noise.from_array(noise), None if free < 0 else int(free), growth))
         return found
 

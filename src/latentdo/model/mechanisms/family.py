@@ -5,12 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents, join, split
+
+
+class Fits(Protocol):
+    """Fits to weighted rows; a :class:`RowFamily` says what each of them is."""
+
+    def fit(self, x: Array, y: Array, weights: Array, start: Any = None) -> Any:
+        """The most likely mechanism."""
+        ...
+
+    def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> Any:
+        """A quicker fit."""
+        ...
 
 
 class RowFamily(ABC):
@@ -25,6 +37,39 @@ class RowFamily(ABC):
         ignores the parents it is given later. ``start`` is an earlier fit of the same variable, maybe with other
         parents: a place to begin where one is needed.
         """
+
+    @classmethod
+    def prepare(cls, z: Array) -> Any:  # noqa: ARG003
+        """What the family wants to know of the variables before any fit, if anything; for :meth:`given`."""
+        return None
+
+    @classmethod
+    def functions(cls, prepared: Any, z: Array) -> Array:  # noqa: ARG003
+        """Functions of every variable whose weighted sum is about a mean, ``[n, d L]``, the variable itself first.
+
+        What moments say of them is a quick guess of who shares a mechanism. Lines, unless the family is prepared for
+        something else.
+        """
+        return z
+
+    @classmethod
+    def as_squares(
+        cls,
+        mechanism: Mechanism,  # noqa: ARG003
+        x: Array,  # noqa: ARG003
+        y: Array,  # noqa: ARG003
+        weights: Array,  # noqa: ARG003
+    ) -> tuple[Array, Array] | None:
+        """Weights and values ``[n]`` of the least-squares problem that a fit is the answer to, if it is one.
+
+        Given that, parent sets are compared without fitting all of them (:mod:`latentdo.solvers.search.quick_scores`).
+        """
+        return None
+
+    @classmethod
+    def given(cls, prepared: Any, parents: Parents) -> Fits:  # noqa: ARG003
+        """The fits of the family to rows whose parents are these variables of those it was prepared for."""
+        return cls
 
     @classmethod
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Any:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from latentdo.model.assignment import Prior
 from latentdo.model.mechanisms import Noise
-from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape, histogram
+from latentdo.model.mechanisms.histograms import histogram
+from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -38,8 +39,10 @@ def divide(problem: Problem, state: State) -> tuple[Array, NDArray[np.int8]]:
 def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[Array]:
     """The rows (weighted) by the peaks of ``j``'s own mechanism in regime ``k``; all of them if there is one."""
     residual = state.residual(problem.z, j, k)
-    shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS)
+    shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS, 0.0)
     noise = Noise(*shape)
+    if noise.is_row:
+        return [rows]  # its law has one peak
     # The weights of the Gaussians are shares of rows; a group, whose rows go together, pays for its peak once.
     density = noise.log_joint(residual) - np.log(noise.weights)
     share = problem.units.pooled.assign(density, Prior(noise.weights)).responsibilities

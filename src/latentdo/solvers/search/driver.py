@@ -211,6 +211,17 @@ def search(
     Known regimes and targets are held fixed, unknown ones are found; see :class:`Problem`. An interrupt (Ctrl-C)
     during the search returns the best state so far with status "interrupted".
     """
+    # Several threads on matrices this small mostly wait for each other.
+    with threadpool_limits(limits=1):
+        return _search(dataset, configuration, strategy, progress)
+
+
+def _search(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    strategy: Strategy[StandingT],
+    progress: Progress | None,
+) -> FitResult:
     problem = make_problem(dataset, configuration)
     rng = np.random.default_rng(configuration.random_state)
     limit = configuration.search_rows or strategy.search_rows(problem, configuration)
@@ -220,9 +231,7 @@ def search(
     run = Run(some, configuration, Journal(progress), rng)
     status: Status = "converged"
     try:
-        # Several threads on matrices this small mostly wait for each other.
-        with threadpool_limits(limits=1):
-            standing = strategy.search(run)
+        standing = strategy.search(run)
     except KeyboardInterrupt:
         standing, status = strategy.salvage(run), "interrupted"
     state = standing.state

@@ -253,6 +253,17 @@ def drop_targets_while_better(problem: Problem, state: State) -> State:
             tried.add(left[0])
 
 
+def fit_afresh(problem: Problem, state: State) -> State:
+    """Mechanisms fitted from nothing to the likeliest assignment, if that is better.
+
+    Noise was given its shape while regimes were mixed up, and holds on to what suits the mixture: free Gaussians for a
+    sharp end, beyond which there were rows of others.
+    """
+    hard = np.eye(state.n_regimes)[state.responsibilities.argmax(axis=1)]
+    trial = refine(problem, hard, state.adjacency)
+    return trial if trial.evidence > state.evidence else state
+
+
 def _disjoint(merges: list[Merge], count: int) -> list[Merge]:
     """The ``count`` best merges of different regimes."""
     chosen: list[Merge] = []

@@ -6,7 +6,8 @@ Noise of any shape may have absorbed an intervention. So what stays is fitted wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from latentdo.solvers.settings import FAMILY_FAINT, FAMILY_GLANCE, FAMILY_SPLIT_
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
+    from latentdo.solvers.search.rows import RowLearner
     from latentdo.solvers.search.state import State
 
 
@@ -43,7 +45,7 @@ def split_by_family(
     regime: int,
     variable: int,
     rows: NDArray[np.int64],
-    family: type[RowFamily],
+    learner: RowLearner,
 ) -> Split | None:
     """The best split of some rows of a regime; it is found on some of the rows and carried to all."""
     everyone = _Rows(
@@ -53,29 +55,33 @@ def split_by_family(
         problem.units.pooled.take(rows),
     )
     few = everyone.some(PROBE_ROWS)
-    whole = family.fit(*rows_that_count(*few[:3]), state.model.mechanism(variable, regime))
+    fits = learner.fits(state.model.parents[variable])
+    whole = fits.fit(*rows_that_count(*few[:3]), state.model.mechanism(variable, regime))
     now = evidence(whole, *few[:3])
     best = Split(0.0, np.empty(0))
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
-        found = _two(problem, family, few, guess, FAMILY_GLANCE, whole)
+        found = _two(problem, learner.family, fits.refit, few, guess, FAMILY_GLANCE, whole)
         if found.gain - now > best.gain:
             best = Split(found.gain - now, found.share)
     if not best.share.size:
         return None
-    found = _two(problem, family, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    followed = _two(problem, learner.family, fits.refit, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    # What stays may be simpler than the whole was.
+    found = _two(problem, learner.family, fits.fit, few, followed.share, 1, whole)
     if found.gain - now > best.gain:
         best = Split(found.gain - now, found.share)
     share = best.share
     if share.size < rows.size:
         order = np.argsort(few.y)
         place = np.searchsorted(few.y[order], everyone.y).clip(0, order.size - 1)
-        share = _two(problem, family, everyone, share[order[place]], 1, whole).share
+        share = _two(problem, learner.family, fits.fit, everyone, share[order[place]], 1, whole).share
     return Split(best.gain * float(everyone.weights.sum() / few.weights.sum()), share)
 
 
 def _two(
     problem: Problem,
     family: type[RowFamily],
+    fit: Callable[..., Any],
     rows: _Rows,
     share: Array,
     steps: int,
@@ -89,7 +95,7 @@ def _two(
         count = float(leaving.sum())
         if min(count, total - count) < problem.min_rows:
             break
-        stays = family.fit(*rows_that_count(x, y, weights - leaving), start)
+        stays = fit(*rows_that_count(x, y, weights - leaving), start)
         some = leaving > FAMILY_FAINT
         leaves = family.intervene(x[some], y[some], leaving[some], stays, imperfect=problem.imperfect)
         cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)

@@ -73,6 +73,7 @@ class RowStrategy:
             run.journal.note(name, states[-1])
             run.journal.keep(Standing(max(states, key=_evidence)))
         state = _simplest(problem, regime_moves.improve(problem, max(states, key=_evidence)))
+        state = regime_moves.fit_afresh(problem, state)
         state = regime_moves.drop_targets_while_better(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
@@ -129,7 +130,7 @@ class RowStrategy:
         )
 
     def _problem(self, problem: Problem) -> Problem:
-        return replace(problem, learner=RowLearner(self.family))
+        return replace(problem, learner=RowLearner.of(self.family, problem.z))
 
     def _lines(self, run: Run) -> State:
         """What lines with Gaussian noise find."""

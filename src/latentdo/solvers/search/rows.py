@@ -11,9 +11,9 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +21,25 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.family import Fits, RowFamily
 from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
-from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
-from latentdo.solvers.search.parameters import choose_all_targets, screen_parents
+from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
+from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.search.quick_scores import QuickScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
+    FAMILY_DOUBT,
     FAMILY_FAINT,
     FAMILY_GAIN,
     FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     ROWS_PER_PARAMETER,
+    SHARING_FUNCTIONS,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +52,18 @@ class RowLearner(FreeTargets):
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
     family: type[RowFamily]
+    prepared: Any = None
+    design: Array = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of(cls, family: type[RowFamily], z: Array) -> Self:
+        """A learner that knows the variables of some rows."""
+        prepared = family.prepare(z)
+        return cls(family, prepared, np.column_stack([np.ones(len(z)), family.functions(prepared, z)]))
+
+    def fits(self, parents: NDArray[np.int64]) -> Fits:
+        """Fits to rows with these parents."""
+        return self.family if self.prepared is None else self.family.given(self.prepared, parents)
 
     def statistics(
         self,
@@ -60,7 +75,8 @@ class RowLearner(FreeTargets):
     ) -> WeightedRows:
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
-        return WeightedRows(responsibilities, model, settled)
+        design = self.design if self.design.size else problem.design
+        return WeightedRows(responsibilities, model, settled, design)
 
     def choose_targets(
         self,
@@ -106,39 +122,58 @@ class RowLearner(FreeTargets):
         targets: Graph | None = None,
         target_prior: float | None = None,
     ) -> ScoreTables:
-        """See :class:`.learner.Learner`; lines screen the candidates, which sees interventions but not all curves."""
+        """See :class:`.learner.Learner`: sets of a few candidate parents, fitted where they may matter."""
+        scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
         if problem.n_variables - 1 <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
-            if targets is None and statistics.model is not None:
-                targets = statistics.model.topology.targets
-                if len(targets) != statistics.responsibilities.shape[1]:
-                    targets = None
-            candidates, core = screen_parents(
-                problem, statistics.moments(problem), adjacency, targets, FAMILY_CANDIDATES
-            )
+            candidates, core = self._screen(problem, statistics, adjacency, targets, scores)
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
             table = np.full(1 << own.size, -np.inf)
-            now = self.local(
-                problem, statistics, j, np.flatnonzero(adjacency[:, j]), target_prior=target_prior
-            )
             sets = {}
             for mask in range(1 << own.size):
                 parents = np.sort(np.concatenate([always, own[(mask >> np.arange(own.size) & 1) == 1]]))
                 if (mask & required) == required and parents.size <= problem.constraints.max_parents:
                     sets[mask] = parents
-                    rough = self._rough_score(problem, statistics, j, parents, now, target_prior)
-                    table[mask] = rough + problem.penalties.edge_prior[parents, j].sum()
-            promising = table >= table.max() - FAMILY_HOPELESS  # all of them, if none has a score
+            now = np.flatnonzero(adjacency[:, j])
+            scores[j].fit(now)
+            rough = {mask: scores[j].rough(parents) for mask, parents in sets.items()}
+            best = max(rough.values(), default=-np.inf)
             for mask, parents in sets.items():
-                if promising[mask]:
-                    local = self.local(problem, statistics, j, parents, target_prior=target_prior)
-                    table[mask] = local.score + problem.penalties.edge_prior[parents, j].sum()
+                table[mask] = rough[mask]
+                # Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted.
+                near = np.setxor1d(parents, now).size <= 1 and np.isin(parents, [*now, *beside[j]]).all()
+                if near or not rough[mask] < best - FAMILY_HOPELESS:
+                    table[mask] = scores[j].fit(parents)
             return table
 
+        beside = [np.flatnonzero(row) for row in adjacency]
         return ScoreTables.build(candidates, problem.constraints, score, core)
+
+    def _screen(
+        self,
+        problem: Problem,
+        statistics: WeightedRows,
+        adjacency: Graph,
+        targets: Graph | None,
+        scores: Sequence[SetScores],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Candidate parents of every variable, and those it has in any case, see :func:`.screen_parents`.
+
+        By the scores that one fit says of all sets; where a family says nothing, as lines would have it.
+        """
+        if targets is None and statistics.model is not None:
+            targets = statistics.model.topology.targets
+            if len(targets) != statistics.responsibilities.shape[1]:
+                targets = None
+        graphs = [np.flatnonzero(column) for column in adjacency.T]
+        scored = [one.anchor(parents) for one, parents in zip(scores, graphs, strict=True)]
+        if not all(scored):
+            moments = statistics.line_moments(problem.n_variables)
+            return screen_parents(problem, moments, adjacency, targets, FAMILY_CANDIDATES)
+        return quick_screen(problem, adjacency, [one.rough for one in scores], FAMILY_CANDIDATES)
 
     def best_graph(
         self,
@@ -150,12 +185,10 @@ class RowLearner(FreeTargets):
         thorough: bool = False,
     ) -> Graph:
         """See :class:`.learner.Learner`: uphill edge by edge; if ``thorough``, then the best graph of the tables."""
-
-        def score(j: int, parents: NDArray[np.int64]) -> float:
-            local = self.local(problem, statistics, j, parents, target_prior=target_prior)
-            return local.score + float(problem.penalties.edge_prior[parents, j].sum())
-
-        found = climb_edges(adjacency, problem.constraints, score, FAMILY_GAIN)
+        scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
+        found = climb_edges(
+            adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
+        )
         if thorough:
             best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
             found = best if np.isfinite(value) else found
@@ -167,7 +200,7 @@ class RowLearner(FreeTargets):
         """See :class:`.learner.Learner`: by the family in the regime with most rows; in the others a line will do."""
         if regime != int(state.responsibilities.sum(axis=0).argmax()):
             return split_by_lines(problem, state, regime, variable, rows)
-        return split_by_family(problem, state, regime, variable, rows, self.family)
+        return split_by_family(problem, state, regime, variable, rows, self)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
@@ -259,7 +292,8 @@ class RowLearner(FreeTargets):
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
-        fit = self._refitted if statistics.settled and start is not None else self._fitted
+        fits = self.fits(parents)
+        fit: Callable[..., Any] = fits.refit if statistics.settled and start is not None else fits.fit
         tried: dict[bytes, Local] = {}
         for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
@@ -268,7 +302,8 @@ class RowLearner(FreeTargets):
                 weights = statistics.responsibilities @ shares
                 # A mechanism that nobody shares is not known; any will do, and has no say.
                 nobody = float(weights.sum()) < problem.min_rows
-                reference = fit(x, y, np.ones(len(y)) if nobody else weights, start)
+                rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
+                reference = fit(*rows, start)
                 found, better = self._fit_shares(
                     problem, statistics, (x, y), known, target_prior, shares, reference
                 )
@@ -277,6 +312,17 @@ class RowLearner(FreeTargets):
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
+
+    def quick_scores(
+        self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local
+    ) -> QuickScores | None:
+        """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
+        weights = statistics.responsibilities @ local.shares
+        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
+        found = self.family.as_squares(local.reference, x, y, weights)
+        return (
+            None if found is None else QuickScores.of(statistics.design, problem.n_variables, *found, weights)
+        )
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
         """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""
@@ -326,15 +372,18 @@ class RowLearner(FreeTargets):
         parents: NDArray[np.int64],
         known: NDArray[np.int8],
     ) -> list[NDArray[np.bool_]]:
-        """Who shares the reference mechanism to begin with: as lines would have it, and as the model has it."""
+        """Who shares the reference mechanism to begin with: as moments would have it, and as the model has it."""
         if (known != FREE).all():
             return [known != TARGET]
-        graph = np.zeros((problem.n_variables, problem.n_variables), dtype=np.int8)
-        graph[parents, j] = 1
         starts, model = [], statistics.model
         if model is None or not statistics.settled:
-            lines, _ = choose_all_targets(problem, statistics.moments(problem), graph, np.array([j]))
-            starts.append(lines[:, j] == 0)
+            length = (statistics.design.shape[1] - 1) // problem.n_variables
+            functions = (parents[:, None] * length + np.arange(min(length, SHARING_FUNCTIONS))).ravel()
+            counts, cost = statistics.counts, target_costs(problem, None, len(known))
+            data = RegimeData(statistics.moments.matrices, counts, known, cost, problem.imperfect)
+            guess = np.ones(len(known), dtype=bool)
+            parent_set_score(data, j * length, functions, True, guess)
+            starts.append(guess)
         if model is not None:
             shares = known != TARGET
             # Regimes born since begin like the reference.
@@ -343,36 +392,70 @@ class RowLearner(FreeTargets):
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
-    def _rough_score(
+
+class SetScores:
+    """Scores of parent sets of one variable, fitted only if they may matter.
+
+    Whoever is far behind the best set that was fitted, by what its fit says of all sets (:mod:`.quick_scores`), has
+    that lower bound for a score.
+    """
+
+    def __init__(
         self,
+        learner: RowLearner,
         problem: Problem,
         statistics: WeightedRows,
         j: int,
-        parents: NDArray[np.int64],
-        now: Local,
         target_prior: float | None,
-    ) -> float:
-        """A lower bound of the score of a parent set, about: fitted from ``now`` with the same regimes sharing."""
-        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        weights = statistics.responsibilities @ now.shares
-        if weights.sum() < problem.min_rows:
-            return -np.inf
-        prior = problem.penalties.target_prior if target_prior is None else target_prior
-        known = np.where(now.shares, REFERENCE, TARGET).astype(np.int8)
-        reference = self._refitted(x, y, weights, now.reference)
-        found, _ = self._fit_shares(problem, statistics, (x, y), known, prior, now.shares, reference)
-        return found.score
+    ) -> None:
+        self._learner, self._problem, self._statistics = learner, problem, statistics
+        self._j, self._target_prior = j, target_prior
+        self._fitted: dict[tuple[int, ...], float] = {}
+        self._best: tuple[float, NDArray[np.int64], Local] | None = None
+        self._quick: QuickScores | None = None
 
-    def _fitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
-        """Fit without the rows that hardly count."""
-        found: Mechanism = self.family.fit(*rows_that_count(x, y, weights), start)
-        return found
+    def __call__(self, parents: NDArray[np.int64]) -> float:
+        """The score; a set with more parents than the best so far is fitted only if they seem to pay."""
+        if self._best is not None and parents.size > self._best[1].size:
+            rough = self.rough(parents)
+            if rough < self._best[0] - FAMILY_DOUBT:
+                return rough
+        return self.fit(parents)
 
-    def _refitted(self, x: Array, y: Array, weights: Array, start: Mechanism | None) -> Mechanism:
-        """The same, only following the rows."""
-        assert start is not None
-        found: Mechanism = self.family.refit(*rows_that_count(x, y, weights), start)
-        return found
+    def fit(self, parents: NDArray[np.int64]) -> float:
+        """The score by a fit."""
+        key = tuple(parents.tolist())
+        if key not in self._fitted:
+            local = self._learner.local(
+                self._problem, self._statistics, self._j, parents, target_prior=self._target_prior
+            )
+            self._fitted[key] = local.score + self._prior(parents)
+            if self._best is None or self._fitted[key] > self._best[0]:
+                self._best, self._quick = (self._fitted[key], parents, local), None
+        return self._fitted[key]
+
+    def anchor(self, parents: NDArray[np.int64]) -> bool:
+        """Fit a set, and say whether others can now be scored without."""
+        self.fit(parents)
+        assert self._best is not None
+        value, now, local = self._best
+        if self._quick is None and np.isfinite(value):
+            self._quick = self._learner.quick_scores(self._problem, self._statistics, self._j, now, local)
+        return self._quick is not None
+
+    def rough(self, parents: NDArray[np.int64]) -> float:
+        """The score without a fit, if the family allows for that: a lower bound, about."""
+        key = tuple(parents.tolist())
+        if key in self._fitted:
+            return self._fitted[key]
+        assert self._best is not None
+        value, now, _ = self._best
+        if not self.anchor(now) or self._quick is None:
+            return self.fit(parents)
+        return value + self._quick(parents) - self._quick(now) + self._prior(parents) - self._prior(now)
+
+    def _prior(self, parents: NDArray[np.int64]) -> float:
+        return float(self._problem.penalties.edge_prior[parents, self._j].sum())
 
 
 def _intervened(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from latentdo.model.mechanisms.any_noise import fit_rows
+from latentdo.model.mechanisms.any_noise import ROW_TURNS, fit_rows
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR, Noise
 from latentdo.model.mechanisms.shapes import UNKNOWN
@@ -80,9 +80,9 @@ def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
     plain = -0.5 * len(rows) * float(LOG_2PI + np.log(np.mean(residual**2)) + 1.0)
     trials = [(sinh_arcsinh_loglik(residual, skewed=skewed), 1 + skewed) for skewed in (False, True)]
     values = np.column_stack([rows[:, :-1], rows[:, -1] / spread])
-    fitted = fit_rows(values, np.full(len(rows), scale), UNKNOWN, MAX_NOISE_GAUSSIANS)
+    fitted = fit_rows(values, np.full(len(rows), scale), UNKNOWN, MAX_NOISE_GAUSSIANS, ROW_TURNS)
     coefficients, growth, shape, _ = fitted
-    shaped = LinearMechanism(coefficients, Noise(*shape), growth=tuple(growth.tolist()))
+    shaped = LinearMechanism(coefficients, Noise(*shape), growth=growth)
     loglik = float(shaped.log_density(values[:, 1:-1], values[:, -1]).sum())
     trials.append((loglik, shaped.n_parameters - coefficients.size - 1))
     gains = [(loglik - plain) * scale - 0.5 * extra * np.log(n) for loglik, extra in trials]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,6 @@ from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.settings import FAMILY_FAINT
-
-if TYPE_CHECKING:
-    from latentdo.solvers.search.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -48,24 +44,30 @@ class WeightedRows:
     """Rows as they are assigned, the model that fits begin at, and the fits made so far.
 
     If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
+    ``design`` are ones and functions of every variable, ``[n, 1 + d L]``.
     """
 
     responsibilities: Array
     model: FittedModel | None = None
     settled: bool = False
+    design: Array = field(default_factory=lambda: np.empty((0, 0)))
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
-    _moments: list[Moments] = field(default_factory=list)
 
     @cached_property
     def counts(self) -> Array:
         """(Soft) number of rows in every regime."""
         return np.asarray(self.responsibilities.sum(axis=0))
 
-    def moments(self, problem: Problem) -> Moments:
-        """Moments of the same assignment, for what lines can say."""
-        if not self._moments:
-            self._moments.append(problem.moments(self.responsibilities))
-        return self._moments[0]
+    @cached_property
+    def moments(self) -> Moments:
+        """Moments of the functions, for a quick guess."""
+        return Moments.of(self.design, self.responsibilities)
+
+    def line_moments(self, n_variables: int) -> Moments:
+        """Moments of the variables themselves, for what lines can say."""
+        length = (self.design.shape[1] - 1) // n_variables
+        own = np.concatenate([[0], 1 + length * np.arange(n_variables)])
+        return Moments(self.moments.matrices[:, own[:, None], own])
 
     @cached_property
     def members(self) -> list[tuple[NDArray[np.int64], Array]]:

@@ -1,0 +1,184 @@
+"""Curves of one variable: natural cubic splines, rotated so that the smoothest functions come first.
+
+The first function is the variable itself, so that a line is the case of one function; every further one bends more.
+Because the functions are nested, one regression on all of them says what fewer would do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from scipy.linalg import eigh
+
+from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Array
+
+FUNCTIONS: Final = 8
+"""Functions of a variable at most: waves within the range of the rows need seven or eight, and with five regimes were
+needed to draw them."""
+
+EDGE: Final = 0.01
+"""Share of the rows beyond the outermost knots on either side, where curves go on as lines."""
+
+_ROUGHNESS_GRID: Final = 200  # points at which bends are measured; second derivatives are piecewise linear
+_RIDGE: Final = 1e-9  # of functions that a variable of few values cannot tell apart
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Functions of one variable.
+
+    Parameters
+    ----------
+    knots : ndarray [FUNCTIONS + 1]
+        Ascending.
+    rotation : ndarray [FUNCTIONS, FUNCTIONS]
+        From the functions of :func:`expand` to those that are fitted, the smoothest first.
+    most : int
+        How many of them the values can tell apart: all, or only the line.
+    """
+
+    knots: Array
+    rotation: Array
+    most: int
+
+    @classmethod
+    def of(cls, values: Array) -> Self:
+        """The basis for the values ``[n]`` of a variable."""
+        knots = np.quantile(values, np.linspace(EDGE, 1.0 - EDGE, FUNCTIONS + 1))
+        if not (np.diff(knots) > 0.0).all():
+            return cls(np.arange(FUNCTIONS + 1.0), np.eye(FUNCTIONS), 1)
+        functions = expand(values[:, None], knots[None])
+        line = np.column_stack([np.ones(len(values)), values])
+        slopes = np.linalg.lstsq(line, functions[:, 1:], rcond=None)[0]
+        bends = functions[:, 1:] - line @ slopes
+        size = bends.T @ bends / len(values)
+        rough = _roughness(knots)
+        _, order = eigh(rough, size + _RIDGE * np.diag(np.diag(size)))
+        rotation = np.zeros((FUNCTIONS, FUNCTIONS))
+        rotation[0, 0] = 1.0
+        rotation[1:, 1:] = order
+        rotation[0, 1:] = -slopes[1] @ order
+        return cls(knots, rotation, FUNCTIONS)
+
+    def functions(self, values: Array) -> Array:
+        """The functions at some values, ``[n, FUNCTIONS]``, those that cannot be told apart zero."""
+        if self.most == 1:
+            return np.column_stack([values, np.zeros((len(values), FUNCTIONS - 1))])
+        return np.asarray(expand(values[:, None], self.knots[None]) @ self.rotation)
+
+
+def _roughness(knots: Array) -> Array:
+    """Integrals of products of the second derivatives of all functions but the line, ``[L - 1, L - 1]``."""
+    grid = np.linspace(knots[0], knots[-1], _ROUGHNESS_GRID)
+    second = np.gradient(np.gradient(expand(grid[:, None], knots[None])[:, 1:], axis=0), axis=0)
+    return np.asarray(second.T @ second)
+
+
+@njit
+def _cube(u):  # type: ignore[no-untyped-def]
+    return u * u * u if u > 0.0 else 0.0
+
+
+@njit
+def expand(x, knots):  # type: ignore[no-untyped-def]
+    """Values of the functions of every parent, ``[n, p L]``, for ``x [n, p]`` and ``knots [p, L + 1]``."""
+    n, p = x.shape
+    level = knots.shape[1] - 1
+    out = np.empty((n, p * level))
+    for a in range(p):
+        low, width = knots[a, 0], knots[a, level] - knots[a, 0]
+        place = (knots[a] - low) / width
+        for i in range(n):
+            u = (x[i, a] - low) / width
+            out[i, a * level] = x[i, a]
+            last = _cube(u - 1.0)
+            before = (_cube(u - place[level - 1]) - last) / (1.0 - place[level - 1])
+            for m in range(level - 1):
+                bend = (_cube(u - place[m]) - last) / (1.0 - place[m])
+                out[i, a * level + m + 1] = bend - before
+    return out
+
+
+@njit
+def _inverse(gram, levels, length):  # type: ignore[no-untyped-def]
+    """Covariance and coefficients of a regression on so many functions of every parent; zeros for the others."""
+    p, last = levels.shape[0], gram.shape[0] - 1
+    used = np.empty(1 + levels.sum(), dtype=np.int64)
+    used[0], count = 0, 1
+    for a in range(p):
+        for b in range(levels[a]):
+            used[count] = 1 + a * length + b
+            count += 1
+    some, values = np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        values[a] = gram[last, used[a]]
+        for b in range(a + 1):
+            some[a, b] = gram[used[a], used[b]]
+            some[b, a] = some[a, b]
+        some[a, a] = some[a, a] * (1.0 + _RIDGE) + _RIDGE
+    inverse = np.linalg.inv(some)
+    found = inverse @ values
+    covariance, coefficients = np.zeros((last, last)), np.zeros(last)
+    for a in range(count):
+        coefficients[used[a]] = found[a]
+        for b in range(count):
+            covariance[used[a], used[b]] = inverse[a, b]
+    return covariance, coefficients
+
+
+@njit
+def explained(gram, levels, length):  # type: ignore[no-untyped-def]
+    """Sum of squares that so many functions of every parent explain, the constant included."""
+    _, coefficients = _inverse(gram, levels, length)
+    last, total = gram.shape[0] - 1, 0.0
+    for a in range(last):
+        total += coefficients[a] * gram[last, a]
+    return total
+
+
+@njit
+def choose_levels(gram, levels, length, price):  # type: ignore[no-untyped-def]
+    """How many functions of every parent evidence pays for, ``[p]``, from one regression on ``levels [p]`` of them.
+
+    ``gram`` is the lower half of sums of squares and products, its last row the values, of a problem with unit
+    variance: ones first, then ``length`` functions of every parent, the smoothest first. A function costs ``price``.
+    Parents lose their roughest functions in turn, whoever gains most by it first.
+    """
+    p, last = levels.shape[0], gram.shape[0] - 1
+    kept = levels.copy()
+    if length == 1 or p == 0:
+        return kept
+    covariance, coefficients = _inverse(gram, levels, length)
+    block, own = np.empty((length, length)), np.empty(length)
+    while True:
+        best, who, to = 0.0, -1, 0
+        for a in range(p):
+            first, size = 1 + a * length, kept[a]
+            block[:size, :size] = covariance[first : first + size, first : first + size]
+            own[:size] = coefficients[first : first + size]
+            loss = 0.0
+            for top in range(size - 1, 0, -1):
+                loss += 0.5 * own[top] ** 2 / block[top, top]
+                for c in range(top):
+                    share = block[c, top] / block[top, top]
+                    own[c] -= share * own[top]
+                    block[c, :top] -= share * block[top, :top]
+                net = price * (size - top) - loss
+                if net > best:
+                    best, who, to = net, a, top
+        if who < 0:
+            return kept
+        first = 1 + who * length
+        for top in range(first + kept[who] - 1, first + to - 1, -1):
+            pivot = covariance[top, top]
+            for c in range(last):
+                share = covariance[c, top] / pivot
+                if c != top and share != 0.0:
+                    coefficients[c] -= share * coefficients[top]
+                    covariance[c] -= share * covariance[top]
+            covariance[top] = 0.0
+            covariance[:, top] = 0.0
+        kept[who] = to

@@ -77,7 +77,7 @@ def test_the_documentation_builds_without_warnings(tmp_path):
 
 @pytest.mark.parametrize(
     "page",
-    [*sorted((ROOT / "docs/tutorials").glob("*.md")), ROOT / "docs/own-family.md"],
+    [*sorted((ROOT / "docs/tutorials").glob("*.md")), ROOT / "docs/own-family.md", ROOT / "docs/together.md"],
     ids=lambda page: page.stem,
 )
 def test_pages_print_what_they_show(page, tmp_path, monkeypatch):

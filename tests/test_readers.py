@@ -412,3 +412,22 @@ def test_digits_in_groups_are_not_only_taken_for_decimals(tmp_path):
     path.write_text('a,b\n"1,062",0.5\n"2,500",0.7\n"3,100",0.1\n')
     with pytest.raises(ValueError, match=r"row 0.*'a'.*1,062.*decimal.*1062"):
         read_table(path)
+
+
+def test_groups_are_read_as_labels_are(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,plate,drug\n1,2,p1,none\n3,1,p1,\n2,5,,u0126\n", "utf-8")
+    X, groups = read_table(path, group_column="plate", drop=["drug"])
+    assert list(X.columns) == ["a", "b"]
+    assert groups.tolist()[:2] == ["p1", "p1"]
+    assert pd.isna(groups[2])
+    X, regimes, groups = read_table(path, "drug", group_column="plate")
+    assert list(X.columns) == ["a", "b"]
+    assert (regimes.name, groups.name) == ("drug", "plate")
+    assert regimes[2] == "u0126"
+    with pytest.raises(ValueError, match="no column 'q'"):
+        read_table(path, group_column="q")
+    with pytest.raises(ValueError, match=r"'plate' cannot hold both .*group_column"):
+        read_table(path, "plate", group_column="plate")
+    with pytest.raises(ValueError, match="'plate' cannot be a variable"):
+        read_table(path, group_column="plate", columns=["a", "plate"])

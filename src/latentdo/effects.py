@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
 from latentdo.result import FitResult
@@ -146,7 +147,12 @@ def total_effects(result: FitResult, contrast: Contrast, n_draws: int = _PARAMET
 
     before, after = compare(result.model, contrast.n)
     change = after - before
-    draws = parameter_draws(result.model, len(result.responsibilities), contrast.seed, n_draws)
+    informed = result.model
+    if (
+        result.groups is not None
+    ):  # mechanisms are known from rows, of which groups need not have equally many
+        informed = informed.with_weights(result.responsibilities.mean(axis=0))
+    draws = parameter_draws(informed, len(result.responsibilities), contrast.seed, n_draws)
     apart = ~(reachability(result.model.topology.adjacency)[i, at].astype(bool) | (np.array(at) == i))
     change[apart] = 0.0
     table = pd.DataFrame(
@@ -224,6 +230,7 @@ def explain_rows(
     *,
     against: int | None,
     seed: int,
+    units: Units = SEPARATE,
 ) -> pd.DataFrame:
     """Why rows were assigned to their regimes, variable by variable; see ``LatentInterventionDAG.explain``.
 
@@ -239,10 +246,12 @@ def explain_rows(
         The regime to compare with; by default the reference, or the runner-up for rows of the reference.
     seed : int
         Seed of the draws behind medians and tails.
+    units : Units
+        Which of the rows share their regime.
     """
     model = result.model
     n = len(z)
-    probability = model.responsibilities(z)
+    probability = model.responsibilities(z, units)
     best = probability.argmax(axis=1)
     other = _rivals(probability, best, model.topology.weights) if against is None else np.full(n, against)
     density = _variable_densities(model, z)
@@ -251,6 +260,9 @@ def explain_rows(
     at = np.arange(n)
     ratio = density[at, :, best] - density[at, :, other]
     prior = np.where(best == other, 0.0, log_weights[best] - log_weights[other])
+    whole = ratio.sum(axis=1)
+    company = units.spread(units.sums(np.ones(n))) > 1.0
+    others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
     quantiles, tail = _reference_ranges(result, z, seed)
     records = []
     for r in range(n):
@@ -280,6 +292,16 @@ def explain_rows(
             head
             | {"variable": "(regime sizes)", "log_ratio": float(prior[r]), "deviates": False, "target": False}
         )
+        if company[r]:
+            records.append(
+                head
+                | {
+                    "variable": "(other rows of the group)",
+                    "log_ratio": float(others[r]),
+                    "deviates": False,
+                    "target": False,
+                }
+            )
     return pd.DataFrame.from_records(records)
 
 

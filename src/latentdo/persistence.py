@@ -51,6 +51,7 @@ _WRITERS = {
 _MODEL = "model."
 _ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
 _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
+_GROUPS = "groups"  # only where rows were grouped
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -83,6 +84,10 @@ def pack_result(result: FitResult) -> bytes:
     """The bytes of the file that :func:`save_result` writes."""
     arrays = {_MODEL + name: array for name, array in result.model.to_arrays().items()}
     arrays |= {name: getattr(result, name) for name in _ARRAYS}
+    grouped: dict[str, Any] = {}
+    if result.groups is not None:
+        arrays[_GROUPS] = result.groups
+        grouped["group_names"] = [_pack(name) for name in result.group_names]
     state: dict[str, Any] = {
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
@@ -92,6 +97,7 @@ def pack_result(result: FitResult) -> bytes:
         "comparison": [_pack(dict(entry)) for entry in result.comparison],
         "configuration": _pack(dict(result.configuration)),
         "warnings": list(result.warnings),
+        **grouped,
         **{name: _pack(getattr(result, name)) for name in _SCALARS},
     }
     return _pack_arrays(_ENTRY, arrays, state)
@@ -208,6 +214,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         raise ResultFileError(f"holds a model family {family!r} that this version does not know.")
     columns = tuple(_text(name, "columns") for name in _sequence(state, "columns"))
     names = tuple(_field({"regime_names": name}, "regime_names") for name in _sequence(state, "regime_names"))
+    groups = arrays.pop(_GROUPS, None)
+    group_names = _sequence(state, "group_names") if groups is not None else ()
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:
@@ -236,6 +244,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         ),
         configuration=_mapping(state, "configuration"),
         warnings=tuple(_text(warning, "warnings") for warning in _sequence(state, "warnings")),
+        groups=groups,
+        group_names=tuple(_field({"group_names": name}, "group_names") for name in group_names),
     )
     result.check()
     _try(result.model)

@@ -64,6 +64,11 @@ class FitResult:
         One entry a model that was compared (density, intervention, null), with its evidence.
     configuration : mapping
         Arguments of the estimator, and what "auto" became.
+    groups : ndarray [n] of int64, optional
+        Group of every fitted row, if rows were grouped: those of a group share their regime, and the weights of the
+        model are shares of groups.
+    group_names : tuple
+        The user's names of the groups; groups with larger numbers are rows on their own.
     """
 
     model: FittedModel
@@ -87,6 +92,8 @@ class FitResult:
     data_hash: str = ""
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    groups: NDArray[np.int64] | None = None
+    group_names: tuple[Hashable, ...] = ()
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -120,6 +127,10 @@ class FitResult:
                 raise ValueError(f"{name} holds values that are not probabilities")
         if not (np.abs(self.responsibilities.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all():
             raise ValueError("responsibilities of a row do not sum to one")
+        if self.groups is not None and (
+            self.groups.shape != (n,) or self.groups.dtype.kind != "i" or self.groups.min() < 0
+        ):
+            raise ValueError("groups are not one number from 0 per row")
         for name in ("edge_probabilities", "ancestor_probabilities"):
             if getattr(self, name).diagonal().any():
                 raise ValueError(f"{name} has a variable that causes itself")
@@ -155,6 +166,11 @@ class FitResult:
         return np.asarray(self.responsibilities.argmax(axis=1), dtype=np.int64)
 
     @property
+    def n_groups(self) -> int | None:
+        """Number of groups of rows, rows on their own included; None if rows were not grouped."""
+        return None if self.groups is None else int(np.unique(self.groups).size)
+
+    @property
     def has_observational(self) -> bool:
         """Whether any weight belongs to the reference regime."""
         return bool(self.model.topology.weights[0] > 0.0)
@@ -172,11 +188,12 @@ class FitResult:
         return self._square(self.ancestor_probabilities)
 
     def regime_table(self) -> pd.DataFrame:
-        """One row a fitted row: its regime's name and the probability of it."""
+        """One row a fitted row: its group, if there are any, its regime's name and the probability of it."""
         best = self.regimes
         return pd.DataFrame(
             {
                 "row": np.arange(len(best)),
+                **({} if self.groups is None else {"group": self._group_of_rows()}),
                 "regime": [self.regime_names[k] for k in best],
                 "probability": self.responsibilities[np.arange(len(best)), best],
             }
@@ -260,6 +277,8 @@ class FitResult:
                 for k in range(self.n_regimes)
             ],
             "has_observational": self.has_observational,
+            **({} if self.groups is None else {"groups": self.n_groups}),
+            **({"duration": topology.duration} if topology.duration else {}),
             "evidence": self.evidence,
             "evidence_terms": dict(self.evidence_terms),
             "comparison": [dict(entry) for entry in self.comparison],
@@ -272,6 +291,12 @@ class FitResult:
     def with_names(self, columns: tuple[str, ...]) -> FitResult:
         """The same result under other variable names."""
         return replace(self, columns=columns)
+
+    def _group_of_rows(self) -> pd.Series[Any]:
+        """The user's name of every row's group; None for rows on their own."""
+        assert self.groups is not None
+        named = dict(enumerate(self.group_names))
+        return pd.Series([named.get(g) for g in self.groups.tolist()], dtype=object)
 
     def _square(self, values: NDArray[Any]) -> pd.DataFrame:
         return pd.DataFrame(values, index=list(self.columns), columns=list(self.columns))
@@ -288,10 +313,11 @@ def _check_texts(result: FitResult) -> None:
     for name in _TEXTS:
         if not isinstance(getattr(result, name), str):
             raise ValueError(f"{name} is {getattr(result, name)!r}, which is not text")
-    for label in result.regime_names:
-        if not isinstance(label, Hashable) or not is_writable(label) or is_unknown(label):
-            raise ValueError("regime_names holds what cannot name a regime")
-    for name in ("columns", "regime_names"):
+    for name, what in (("regime_names", "regime"), ("group_names", "group")):
+        for label in getattr(result, name):
+            if not isinstance(label, Hashable) or not is_writable(label) or is_unknown(label):
+                raise ValueError(f"{name} holds what cannot name a {what}")
+    for name in ("columns", "regime_names", "group_names"):
         if len(set(getattr(result, name))) != len(getattr(result, name)):
             raise ValueError(f"{name} holds a name twice")
     if result.status not in get_args(Status):

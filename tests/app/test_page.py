@@ -96,6 +96,21 @@ def test_columns_conditions_and_options_reach_the_fit(page, table):
     assert '<th scope="row">observational</th><td class="mono">c0</td>' in report
 
 
+def test_a_column_of_groups_reaches_the_fit(page):
+    drawn = simulate(n_variables=3, n_samples=200, random_state=1, group_size=10)
+    X = drawn.X.assign(plate=drawn.groups)
+    upload(page, "plates.csv", X.to_csv(index=False).encode())
+    page.selectbox(key="groups").set_value("plate").run()
+    page.multiselect(key="variables").set_value(["X1", "X2", "X3"]).run()
+    page.number_input(key="n_init").set_value(1)
+    page.button(key="run").click().run()
+    finished(page)
+    assert not page.error
+    results = page.session_state["job"].results
+    assert f"in {len(set(drawn.groups))} groups" in (results / "report.html").read_text("utf-8")
+    assert pd.read_csv(results / "regimes.csv")["group"].tolist() == drawn.groups.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

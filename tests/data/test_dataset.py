@@ -94,3 +94,29 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Dataset(**{**parts, **wrong})  # type: ignore[arg-type]
+
+
+def test_groups_stay_together_in_a_split():
+    rng = np.random.default_rng(0)
+    groups = rng.permutation(np.repeat(np.arange(20), 5))
+    regimes = groups % 2
+    data = Dataset.from_table(rng.normal(size=(100, 2)), groups=groups, regimes=regimes)
+    train, test = data.split(0.7, random_state=1)
+    assert (train.n_groups, test.n_groups) == (14, 6)
+    assert not set(train.groups) & set(test.groups)
+    assert np.unique(train.groups[train.regimes == 0]).size == 7  # labels are spread over both parts
+    with pytest.raises(ValueError, match="1 group"):
+        Dataset.from_table(rng.normal(size=(10, 2)), groups=["a"] * 10).split(0.5)
+
+
+def test_groups_and_labels_of_rows_that_are_used():
+    X = np.array([[0.0, 1.0], [np.nan, 2.0], [1.0, 5.0], [2.0, 3.0], [4.0, 4.0]])
+    data = Dataset.from_table(
+        X, groups=["p", "p", None, "q", "p"], regimes=["x", "y", None, None, None], missing="drop",
+        observational=None,
+    )  # fmt: skip
+    np.testing.assert_array_equal(data.groups, [0, 2, 1, 0])
+    assert data.group_labels == ("p", "q")
+    assert data.labels() == ["x", None, None, "x"]  # the other label went with its row
+    assert data.n_groups == 3
+    np.testing.assert_array_equal(data.take([3, 1]).groups, [0, 2])

@@ -264,11 +264,45 @@ def test_constant_columns_are_centred_and_not_blown_up():
         ({"separation": -2}, "separation=-2 is a number of standard deviations, at least 0"),
         ({"separation": np.inf}, "separation=inf must be a finite number"),
         ({"random_state": -1}, "random_state=-1 is not usable"),
+        ({"group_size": 0}, "group_size=0 must be an integer of at least 1"),
     ],
 )
 def test_nonsense_is_refused_with_a_remedy(arguments, words):
     with pytest.raises(ValueError, match=words):
         simulate(**arguments)
+
+
+def test_rows_of_a_group_share_their_regime():
+    data = simulate(n_variables=3, n_samples=400, random_state=5, group_size=15)
+    sizes = np.bincount(data.groups)
+    for group in range(sizes.size):
+        assert np.unique(data.regimes[data.groups == group]).size == 1
+    assert sorted(sizes.tolist()) == sorted([15, 15, 15, 15, 15, 15, 10] * 4)
+    assert data.groups[0] == 0  # numbered by the rows, not by the regimes
+    first = np.unique(data.groups, return_index=True)[1]
+    assert (np.diff(first) > 0).all()
+    single = simulate(n_variables=3, n_samples=400, random_state=5)
+    pd.testing.assert_frame_equal(single.X, data.X)
+    np.testing.assert_array_equal(single.groups, np.arange(400))
+
+
+def test_groups_respond_as_a_whole():
+    data = simulate(n_variables=3, n_samples=800, random_state=6, group_size=10, penetrance=0.5)
+    for group in np.unique(data.groups):
+        assert np.unique(data.regimes[data.groups == group]).size == 1
+    assert 0.3 < data.responded[data.assigned > 0].mean() < 0.7
+
+
+def test_the_best_assignment_of_groups():
+    data = simulate(
+        n_variables=3, n_samples=400, preset="dcdi", separation=1.0, random_state=7, group_size=10
+    )
+    posterior = data.bayes_responsibilities(groups=data.groups)
+    rows = data.groups == data.groups[0]
+    joint = data.log_density()[rows].sum(axis=0) + np.log(data.regime_weights)
+    np.testing.assert_allclose(posterior[0], np.exp(joint - np.logaddexp.reduce(joint)))
+    right = [(p.argmax(axis=1) == data.regimes).mean() for p in (data.bayes_responsibilities(), posterior)]
+    assert right[1] > right[0] + 0.2
 
 
 def test_the_named_remedy_for_too_few_rows_works():

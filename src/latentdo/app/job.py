@@ -56,6 +56,8 @@ class Job:
         Constructor arguments of :class:`~latentdo.LatentInterventionDAG`, as JSON can hold them.
     regimes : sequence of n labels, optional
         What is known of the regimes; None where unknown.
+    groups : sequence of n labels, optional
+        Which rows share their regime; None for rows on their own.
     n_resamples : int
         Resamples of a bootstrap after the fit; 0 for none.
     diagnose : bool
@@ -67,6 +69,7 @@ class Job:
         X: pd.DataFrame,
         arguments: Mapping[str, Any],
         regimes: Sequence[str | None] | None = None,
+        groups: Sequence[str | None] | None = None,
         *,
         n_resamples: int = 0,
         diagnose: bool = False,
@@ -80,6 +83,7 @@ class Job:
             "columns": list(X.columns),
             "arguments": dict(arguments),
             "regimes": regimes,
+            "groups": groups,
             "n_resamples": n_resamples,
             "diagnose": diagnose,
         }
@@ -201,9 +205,9 @@ def _compute(
     boot = BootstrapDAG(estimator, task["n_resamples"]) if task["n_resamples"] else None
     try:
         if boot is None:
-            estimator.fit(X, regimes=task["regimes"], progress=note)
+            estimator.fit(X, regimes=task["regimes"], groups=task["groups"], progress=note)
         else:
-            boot.fit(X, regimes=task["regimes"], progress=note)
+            boot.fit(X, regimes=task["regimes"], groups=task["groups"], progress=note)
             estimator = boot.estimator_
     except KeyboardInterrupt:
         if boot is None or not hasattr(boot, "estimator_"):

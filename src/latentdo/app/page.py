@@ -51,6 +51,7 @@ def main() -> None:
             table.X,
             options.arguments,
             table.regimes,
+            table.groups,
             n_resamples=options.n_resamples,
             diagnose=options.diagnose,
         )

@@ -18,7 +18,7 @@ from latentdo.app.messages import plain_text
 from latentdo.notices import collecting
 from latentdo.readers import read_arrow, read_csv
 from latentdo.readers.arrow import ARROW
-from latentdo.readers.table import SEPARATORS, kind_of
+from latentdo.readers.table import SEPARATORS, ReadingOptions, kind_of, read_labelled
 
 _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Example: cytometry"
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
@@ -34,6 +34,7 @@ class Table:
     X: pd.DataFrame
     regimes: tuple[str | None, ...] | None
     transform: str
+    groups: tuple[str | None, ...] | None = None
 
 
 def choose_table(*, disabled: bool) -> Table | None:
@@ -90,43 +91,55 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         disabled=disabled,
         help="If you know the condition of some rows, choose its column: empty cells are unknown. It is no variable.",
     )
+    together = st.selectbox(
+        "Column with groups of rows",
+        (_NONE, *every),
+        key="groups",
+        disabled=disabled,
+        help="If rows belong together and share their condition, known or not (a plate, a run, an animal), choose the "
+        "column that says which: weak effects show better in groups. It is no variable.",
+    )
+    special = {labels, together}
     chosen = st.multiselect(
         "Variables",
         every,
-        default=[column for column in numeric if column != labels],
+        default=[column for column in numeric if column not in special],
         key="variables",
         disabled=disabled,
         help="Leave out what is no measurement: row numbers, identifiers, dates.",
     )
-    skipped = [column for column in every if column not in numeric and column != labels]
+    skipped = [column for column in every if column not in numeric and column not in special]
     if skipped:
         named = ", ".join(skipped[:10]) + (" …" if len(skipped) > 10 else "")
         st.caption(plain_text(f"Not numbers, so not chosen: {named}"))
     drop = st.checkbox("Leave out rows with missing values", key="drop", disabled=disabled)
-    if not [column for column in chosen if column != labels]:
+    if not [column for column in chosen if column not in special]:
         st.warning("Choose at least one variable.")
         return None
     reading: dict[str, Any] = {
-        "columns": [column for column in chosen if column != labels],
+        "columns": [column for column in chosen if column not in special],
         "missing": "drop" if drop else "error",
         "separator": given,
         "decimal": decimal,
         "encoding": encoding,
     }
-    regimes = None
+    about = {
+        "regimes": None if labels == _NONE else labels,
+        "groups": None if together == _NONE else together,
+    }
     try:
         with collecting() as remarks:
-            if labels == _NONE:
-                X = read_table(path, **reading)
-            else:
-                X, known = read_table(path, labels, **reading)
-                regimes = tuple(None if pd.isna(value) else str(value) for value in known)
+            X, found = read_labelled(path, about, ReadingOptions(**reading))
     except (ValueError, ImportError, OSError) as error:
         st.error(plain_text(_plain(str(error), path, name)))
         return None
     for remark in dict.fromkeys(remark.message for remark in remarks):
         st.warning(plain_text(_plain(remark, path, name)))
-    return _preview(Table(X, regimes, "none"))
+    texts = {
+        what: tuple(None if pd.isna(value) else str(value) for value in column)
+        for what, column in found.items()
+    }
+    return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups")))
 
 
 def _plain(message: str, path: Path, name: str) -> str:
@@ -146,6 +159,8 @@ def _plain(message: str, path: Path, name: str) -> str:
 def _preview(table: Table) -> Table:
     n, d = table.X.shape
     known = "" if table.regimes is None else f", {len(set(table.regimes) - {None})} known conditions"
+    if table.groups is not None:
+        known += f", {len(set(table.groups) - {None})} groups"
     with st.expander(f"{n} rows, {d} variables{known}"):
         st.dataframe(table.X.head(20))
     return table

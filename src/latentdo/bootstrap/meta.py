@@ -41,7 +41,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     n_resamples : int
         Number of resamples. The standard error of a support near one half is ``0.5 / sqrt(n_resamples)``.
     resample : {"half", "bootstrap"}
-        Half of the rows, drawn without replacement; or as many as there are, drawn with it. To first order both vary as
+        Half of the rows (of the groups, if there are any), drawn without replacement; or as many as there are, drawn
+        with it. To first order both vary as
         much as the estimate itself, but the latter repeats rows, which look like very narrow regimes: where regimes are
         hidden, it may find too many of them. Halves lose regimes of few rows instead. Use "bootstrap" where all rows
         are labelled, where regimes are small, or with ``max_regimes=1``.
@@ -121,6 +122,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         *,
         regimes: Any = None,
         targets: Any = None,
+        groups: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit all rows, then the resamples that are still missing.
@@ -133,18 +135,22 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             Ignored.
         regimes, targets
             See :meth:`LatentInterventionDAG.fit`. Rows are drawn within their labels.
+        groups
+            See :meth:`LatentInterventionDAG.fit`. Groups are drawn whole.
         progress : callable, optional
             Called with a dict after every fit.
         """
         self._check_arguments()
         base = LatentInterventionDAG() if self.estimator is None else self.estimator
-        dataset = read_rows(base, X, regimes, targets)
+        dataset = read_rows(base, X, regimes, targets, groups)
         fingerprint = self._fingerprint(base, dataset)
         if not self._continues(fingerprint):
             self.fingerprint_ = fingerprint
             self.resamples_: list[Resample] = []
             self.failures_: list[str] = []
-            self.estimator_ = clone(base).fit(X, regimes=regimes, targets=targets, progress=progress)
+            self.estimator_ = clone(base).fit(
+                X, regimes=regimes, targets=targets, groups=groups, progress=progress
+            )
             if self.estimator_.result_.status == "interrupted":  # the user wants no resamples either
                 raise KeyboardInterrupt
             _tell(progress, "all rows", self.estimator_.result_)
@@ -233,6 +239,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         return {
             "rows": dataset.content_hash(),
             "labels or targets": _digest([known, [str(label) for label in dataset.regime_labels]]),
+            **({} if dataset.groups is None else {"groups": _digest(dataset.groups.tolist())}),
             "estimator": _digest(parameters),
             "resample": self.resample,
             "random_state": str(self.random_state),
@@ -247,7 +254,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
                 kept = stored
         if kept is None:
             return False
-        other = [name for name, value in fingerprint.items() if kept.fingerprint_.get(name) != value]
+        names = dict.fromkeys([*fingerprint, *kept.fingerprint_])  # groups may be in one of them only
+        other = [name for name in names if kept.fingerprint_.get(name) != fingerprint.get(name)]
         if other:
             where = f"The checkpoint {str(self.checkpoint)!r}" if kept is not self else "This bootstrap"
             remedy = "give another checkpoint" if kept is not self else "pass warm_start=False to start anew"

@@ -68,17 +68,18 @@ def fit_resample(
 ) -> Resample | str:
     """Fit one resample; a message instead if that was impossible. Runs in a worker."""
     rng = np.random.default_rng([seed, number])
-    part = dataset.take(_rows(dataset, kind, rng))
+    rows, groups = _rows(dataset, kind, rng)
+    part = dataset.take(rows)
     estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
     with collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
-            estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets)
+            estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, groups=groups)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return str(error)
     if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
         raise KeyboardInterrupt
     found: FitResult = estimator.result_
-    responsibilities = estimator.predict_proba(dataset.to_frame())
+    responsibilities = estimator.predict_proba(dataset.to_frame(), groups=dataset.groups)
     if dataset.regimes is not None:  # what is known of a row is not to be guessed again
         place = [
             found.regime_names.index(label) for label in dataset.regime_labels if label in found.regime_names
@@ -98,15 +99,41 @@ def fit_resample(
         match=match,
         fit=pack_result(
             replace(
-                found, responsibilities=found.responsibilities[:1], history=(), comparison=(), warnings=()
+                found,
+                responsibilities=found.responsibilities[:1],
+                groups=None,
+                group_names=(),
+                history=(),
+                comparison=(),
+                warnings=(),
             )
         ),
     )
 
 
-def _rows(dataset: Dataset, kind: str, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows of a resample, drawn within each label so that none is lost."""
-    labels = np.zeros(dataset.n_rows, dtype=np.int64) if dataset.regimes is None else dataset.regimes
+def _rows(
+    dataset: Dataset, kind: str, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Rows of a resample, and their groups if there are any, drawn within each label so that none is lost.
+
+    Groups are drawn whole; one that is drawn twice is two groups.
+    """
+    if dataset.groups is None:
+        return _drawn(dataset.regimes, dataset.n_rows, kind, rng), None
+    names, leaders, members = np.unique(dataset.groups, return_index=True, return_inverse=True)
+    regimes = None if dataset.regimes is None else dataset.regimes[leaders]
+    chosen = _drawn(regimes, names.size, kind, rng)
+    order, sizes = np.argsort(members, kind="stable"), np.bincount(members)
+    begin = np.cumsum(sizes) - sizes
+    rows = [order[begin[group] : begin[group] + sizes[group]] for group in chosen]
+    return np.concatenate(rows), np.repeat(np.arange(chosen.size), sizes[chosen])
+
+
+def _drawn(
+    regimes: NDArray[np.int64] | None, n: int, kind: str, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Which of ``n`` rows or groups are drawn, within each label."""
+    labels = np.zeros(n, dtype=np.int64) if regimes is None else regimes
     drawn = []
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)

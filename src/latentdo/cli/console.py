@@ -79,12 +79,16 @@ def print_result(result: FitResult) -> None:
     if len(found) > _MOST_EDGES:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
     rows = regimes(result)
-    say(f"\nRegimes: {len(rows)}, the reference included")
+    groups = "" if result.n_groups is None else f"; {result.n_groups} groups of rows, each in one of them"
+    duration = result.model.topology.duration
+    lasting = f"; drawn anew after {duration:.3g} units of time" if duration else ""
+    say(f"\nRegimes: {len(rows)}, the reference included{groups}{lasting}")
     print_table(
         [
             {
                 "regime": row.name + (" (reference)" if row.index == 0 else ""),
                 "rows": row.rows,
+                **({} if row.groups is None else {"groups": row.groups}),
                 "share": percent(row.share),
                 "targets": _targets(row.effects),
             }

@@ -29,16 +29,21 @@ def gather(
     data: Path, read: ReadOptions, model: EstimatorOptions, known: KnownOptions
 ) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
     """The table, the arguments of the estimator, and what is known of the rows: the arguments of ``fit``."""
-    from latentdo.readers import read_table
+    from latentdo.readers.table import ReadingOptions, read_labelled
 
     arguments = model.given()
-    rows: dict[str, Any] = {}
     _check_known(known)
+    about = {
+        "regimes": known.regime_column,
+        "groups": known.group_column,
+        "time": known.time_column,
+        "series": known.series_column,
+    }
+    X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
+    rows: dict[str, Any] = {**found}
     if known.regime_column is None:
-        X = read_table(data, **read.arguments())
         _point_out_perturbations(data)
     else:
-        X, rows["regimes"] = read_table(data, known.regime_column, **read.arguments())
         _add_labels(rows["regimes"].dropna().unique(), known, arguments, rows)
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, list(X.columns), arguments)
@@ -54,6 +59,12 @@ def gather_stream(
     for name, value in read.arguments().items():
         if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
             raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
+    for name in ("group_column", "time_column", "series_column"):
+        if getattr(known, name) is not None:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is not for --stream: rows that belong together are assigned together, and "
+                "may lie anywhere. Fit as many of them as fit into memory, without --stream."
+            )
     arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
     _check_known(known)
     _, names = parts_of(data, read.columns, known.regime_column)
@@ -67,6 +78,15 @@ def gather_stream(
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, columns, arguments)
     return data, arguments, rows
+
+
+def check_no_time(rows: dict[str, Any], command: str) -> None:
+    """Refuse rows in order of time where rows are drawn at random."""
+    if "time" in rows or "series" in rows:
+        raise ValueError(
+            f"latentdo {command} draws rows at random, which takes series apart: --time-column and --series-column are "
+            "for latentdo fit."
+        )
 
 
 def _check_known(known: KnownOptions) -> None:
@@ -130,7 +150,8 @@ def fit_table(
     if isinstance(X, Path):
         with progress(f"Fitting the rows of {X}", silent=silent) as step:
             return estimator.fit_stream(X, **rows, progress=step)
-    text = f"Fitting {len(X)} rows of {X.shape[1]} variables"
+    groups = f" in {rows['groups'].nunique()} groups" if "groups" in rows else ""
+    text = f"Fitting {len(X)} rows{groups} of {X.shape[1]} variables"
     with progress(text, n_stages=_n_stages(arguments, rows), silent=silent) as step:
         estimator.fit(X, **rows, progress=step)
     return estimator

@@ -142,6 +142,14 @@ class KnownOptions:
         Which condition is the one without an intervention.
     targets
         CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+    group_column
+        Column that says which rows belong together and share one regime, such as a plate, a run or an animal; rows
+        with an empty cell are on their own. It is no variable.
+    time_column
+        Column with the time of each row: numbers, dates or timestamps, in any order. Neighbours then tend to share
+        their regime. It is no variable.
+    series_column
+        Column that says which series a row belongs to, where there are several. It is no variable.
     knowledge
         TOML or CSV file about the graph: forbidden and required edges, tiers, prior log-odds of edges.
     """
@@ -149,6 +157,9 @@ class KnownOptions:
     regime_column: str | None = None
     observational: str | None = None
     targets: Path | None = None
+    group_column: str | None = None
+    time_column: str | None = None
+    series_column: str | None = None
     knowledge: Path | None = None
 
 

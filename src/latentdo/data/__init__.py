@@ -9,7 +9,14 @@ together.
 """
 
 from latentdo.data.dataset import Dataset, content_hash
-from latentdo.data.labels import REFERENCE_LABEL, is_unknown, is_writable
+from latentdo.data.labels import (
+    REFERENCE_LABEL,
+    encode_groups,
+    encode_series,
+    encode_time,
+    is_unknown,
+    is_writable,
+)
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
 
 __all__ = [
@@ -18,6 +25,9 @@ __all__ = [
     "Dataset",
     "Missing",
     "content_hash",
+    "encode_groups",
+    "encode_series",
+    "encode_time",
     "is_unknown",
     "is_writable",
     "table_to_array",

@@ -15,7 +15,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.atoms import Atoms
-from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
+from latentdo.data.labels import (
+    encode_groups,
+    encode_regimes,
+    encode_series,
+    encode_targets,
+    encode_time,
+    label_groups,
+    order_labels,
+    warn_about_rare_labels,
+)
 from latentdo.data.table import (
     Missing,
     check_finite,
@@ -54,6 +63,14 @@ class Dataset:
         Position of each row in the table the user passed; ``0 .. n - 1`` by default.
     n_dropped : int
         Rows of that table left out on request (``missing="drop"``).
+    groups : ndarray [n] of int64, optional
+        Group of each row: rows of a group share their regime. None if rows do not belong together.
+    group_labels : tuple
+        The user's label of each group; groups with larger numbers are rows on their own.
+    time : ndarray [n] of float64, optional
+        Time of each row: neighbours tend to share their regime. None if rows are in no order.
+    series : ndarray [n] of int64, optional
+        Series of each row, where there are several; only with ``time``.
 
     Examples
     --------
@@ -76,6 +93,10 @@ class Dataset:
     targets: NDArray[np.int8] | None = None
     row_index: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_dropped: int = 0
+    groups: NDArray[np.int64] | None = None
+    group_labels: tuple[Hashable, ...] = ()
+    time: Array | None = None
+    series: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
@@ -83,6 +104,7 @@ class Dataset:
         rows = _read_only(self.row_index if self.row_index.size else np.arange(len(x)), np.int64)
         regimes = None if self.regimes is None else _read_only(self.regimes, np.int64)
         targets = None if self.targets is None else _read_only(self.targets, np.int8)
+        groups = None if self.groups is None else _read_only(self.groups, np.int64)
         n, d = x.shape
         if len(self.columns) != d or self.preprocessor.columns != self.columns or rows.shape != (n,):
             raise ValueError(
@@ -96,7 +118,15 @@ class Dataset:
             raise ValueError(f"regimes must lie in -1 .. {self.n_regimes - 1}.")
         if targets is not None and (targets.shape != (self.n_regimes, d) or targets[0].any()):
             raise ValueError(f"targets must have shape {(self.n_regimes, d)}, with row 0 zero.")
-        for name, array in (("x", x), ("row_index", rows), ("regimes", regimes), ("targets", targets)):
+        if groups is not None and (groups.shape != (n,) or (n and groups.min() < 0)):
+            raise ValueError(f"groups must be {n} numbers from 0, one entry a row.")
+        for name, array in (
+            ("x", x),
+            ("row_index", rows),
+            ("regimes", regimes),
+            ("targets", targets),
+            ("groups", groups),
+        ):
             object.__setattr__(self, name, array)
 
     @classmethod
@@ -106,6 +136,9 @@ class Dataset:
         *,
         regimes: Any = None,
         targets: Any = None,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -127,6 +160,13 @@ class Dataset:
             names; a 0/1 table whose columns are the variables and whose index holds the labels; or a 0/1
             matrix ``[n_regimes, d]`` with row 0 zero, where label ``k`` (an integer) is row ``k``. Every
             label in ``regimes`` but the observational one must occur.
+        groups : sequence of n labels, optional
+            Any hashable labels; rows of a group share their regime, and a row with a label in ``regimes`` gives it to
+            its whole group. -1, None and NaN: a row on its own.
+        time : sequence of n numbers, dates or timestamps, optional
+            When each row was measured, in any order; neighbours tend to share their regime.
+        series : sequence of n labels, optional
+            Rows of different series are no neighbours. Without ``time``, rows are in order.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -177,21 +217,36 @@ class Dataset:
         )
         warn_about_repeats(values)
         values.setflags(write=False)
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+        group_labels: Sequence[Hashable] = ()
+        if groups is not None:
+            members, group_labels = encode_groups(groups, kept, n_all, index)
+            found = replace(found, groups=members, group_labels=tuple(group_labels))
+        if time is not None or series is not None:
+            if groups is not None:
+                raise ValueError(
+                    "groups were given together with time or series; rows of a group share their regime, neighbours in "
+                    "time only tend to: choose one."
+                )
+            times = np.arange(float(len(kept))) if time is None else encode_time(time, kept, n_all, index)
+            codes = None if series is None else encode_series(series, kept, n_all, index)
+            found = replace(found, time=times, series=codes)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
-            found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
             found.atoms.warn(values, names)
             return found
-        index = X.index if isinstance(X, pd.DataFrame) else None
         codes, seen = encode_regimes(regimes, kept, n_all, index)
         warn_about_rare_labels(codes, seen)
+        if found.groups is not None:
+            codes = label_groups(codes, found.groups, kept, seen, group_labels)
         labels = order_labels(
             seen, targets, observational, has_unknown=bool((codes < 0).any()), columns=names
         )
         matrix = None if targets is None else encode_targets(targets, labels, seen, names)
         codes = np.array([*(labels.index(label) for label in seen), -1], dtype=np.int64)[codes]
-        found = cls(values, names, preprocessor, codes, labels, matrix, kept, n_all - len(kept))
+        found = replace(found, regimes=codes, regime_labels=labels, targets=matrix)
         found.atoms.warn(values, names)
         return found
 
@@ -209,6 +264,11 @@ class Dataset:
     def n_regimes(self) -> int:
         """Number of regimes that have a label, the reference included; 0 if regimes are unknown."""
         return len(self.regime_labels)
+
+    @cached_property
+    def n_groups(self) -> int:
+        """Number of groups that have rows, those of one row included; rows that do not belong together are such."""
+        return self.n_rows if self.groups is None else int(np.unique(self.groups).size)
 
     @cached_property
     def z(self) -> Array:
@@ -233,21 +293,33 @@ class Dataset:
         """Select rows by position, repeats allowed; the preprocessor stays the same."""
         at = np.asarray(rows, dtype=np.int64)
         regimes = None if self.regimes is None else self.regimes[at]
+        groups = None if self.groups is None else self.groups[at]
+        time = None if self.time is None else self.time[at]
+        series = None if self.series is None else self.series[at]
         x = self.x[at]
         x.setflags(write=False)
-        return replace(self, x=x, regimes=regimes, row_index=self.row_index[at])
+        return replace(
+            self,
+            x=x,
+            regimes=regimes,
+            groups=groups,
+            time=time,
+            series=series,
+            row_index=self.row_index[at],
+        )
 
     def split(
         self, fraction: float, random_state: int | np.random.Generator | np.random.RandomState | None = None
     ) -> tuple[Self, Self]:
         """Split the rows at random into two parts that share the preprocessor.
 
-        Known regimes are spread proportionally over both parts; rows keep their order.
+        Known regimes are spread proportionally over both parts; rows keep their order, and groups stay together.
 
         Parameters
         ----------
         fraction : float
-            Share of the rows in the first part, between 0 and 1; each part gets at least one row.
+            Share of the rows (of the groups, if there are any) in the first part, between 0 and 1; each part gets at
+            least one.
         random_state : int, Generator, RandomState or None
             Source of randomness; an int always gives the same split.
 
@@ -261,22 +333,26 @@ class Dataset:
         """
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction={fraction} must lie strictly between 0 and 1.")
-        n = self.n_rows
+        n, kind = self.n_groups, "row" if self.groups is None else "group"
         if n < 2:
-            raise ValueError(f"Cannot split {n} row(s) into two parts.")
+            raise ValueError(f"Cannot split {n} {kind}(s) into two parts.")
+        of_row, regimes = np.arange(self.n_rows), self.regimes
+        if self.groups is not None:
+            _, leader, of_row = np.unique(self.groups, return_index=True, return_inverse=True)
+            regimes = None if regimes is None else regimes[leader]
         rng = (
             random_state
             if isinstance(random_state, np.random.Generator)
             else check_random_state(random_state)
         )
         order = rng.permutation(n)
-        if self.regimes is not None:
-            order = order[np.argsort(self.regimes[order], kind="stable")]
+        if regimes is not None:
+            order = order[np.argsort(regimes[order], kind="stable")]
         size = min(max(round(fraction * n), 1), n - 1)
-        # systematic sampling along the order: exactly `size` rows, spread evenly over the regimes
+        # systematic sampling along the order: exactly `size` rows or groups, spread evenly over the regimes
         first = np.zeros(n, dtype=bool)
         first[order] = np.diff(np.arange(n + 1) * size // n).astype(bool)
-        return self.take(np.flatnonzero(first)), self.take(np.flatnonzero(~first))
+        return self.take(np.flatnonzero(first[of_row])), self.take(np.flatnonzero(~first[of_row]))
 
     def to_frame(self) -> pd.DataFrame:
         """The rows in the user's units, as a table with the variables' names."""

@@ -163,7 +163,7 @@ def check_labels(column: Iterable[Any], name: str, where: str) -> None:
     for row, entry in enumerate(column):
         if not isinstance(entry, Hashable):
             raise ValueError(
-                f"{where}: column {name!r} cannot hold the condition of each row: row {row} (counted from 0) is "
+                f"{where}: column {name!r} cannot hold a label of each row: row {row} (counted from 0) is "
                 f"{shown(entry)}, neither text nor a number."
             )
 

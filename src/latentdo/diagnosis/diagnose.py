@@ -57,7 +57,7 @@ def diagnose_fit(
     ValueError
         If no simulated table could be fitted.
     """
-    known = Known(labels, targets_given)
+    known = Known(labels, targets_given, result.groups)
     job = delayed(refit)
     jobs = (job(template, result, known, max_rows, seed, b) for b in range(n_repeats))
     refits: list[Refit] = []
@@ -77,7 +77,7 @@ def diagnose_fit(
     if failures:
         message = f"{len(failures)} of {n_repeats} simulated tables could not be fitted and are left out"
         warn(message, ConvergenceWarning, stacklevel=3)
-    confused = confusion(result.model, np.random.default_rng([seed, 0, 1]))
+    confused = confusion(result.model, np.random.default_rng([seed, 0, 1]), result.groups)
     n = len(result.responsibilities)
     edges, extra = edge_tables(result, refits)
     regimes, pairs = regime_tables(result, refits, confused)

@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from latentdo import metrics
+from latentdo.model.assignment import Groups
 from latentdo.model.fitted import Array
 from latentdo.notices import collecting
 from latentdo.result import FitResult
@@ -34,10 +35,11 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the fit was told: a label a row (None where unknown), and whether targets were given."""
+    """What the fit was told: a label a row (None where unknown), whether targets were given, and groups of rows."""
 
     labels: Sequence[Hashable | None] | None
     targets: bool
+    groups: NDArray[np.int64] | None = None
 
 
 def refit(
@@ -55,16 +57,18 @@ def refit(
             arguments["targets"] = {
                 name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
             }
+    if told.groups is not None:
+        arguments["groups"] = told.groups
     with collecting():  # the fit to the user's rows has spoken
         try:
             estimator.fit(X, **arguments)
-            found = estimator.predict(X)
+            found = estimator.predict(X, groups=told.groups)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return str(error)
     if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
         raise KeyboardInterrupt
     fit: FitResult = estimator.result_
-    best = result.model.log_joint(z).argmax(axis=1)
+    best = result.model.responsibilities(z, Groups.of(told.groups)).argmax(axis=1)
     adjacency = np.asarray(fit.model.topology.adjacency, dtype=np.int8)
     refound, home = _matched(regimes, found, result.n_regimes, fit.n_regimes)
     return Refit(
@@ -84,14 +88,20 @@ def _simulate(
 ) -> tuple[pd.DataFrame, Array, NDArray[np.int64], Known]:
     """A table in the user's units, the same standardised, the regime of every row, and what may be told of it.
 
-    Rows that had a label keep its regime; the others draw theirs.
+    Rows that had a label keep its regime; the others draw theirs, or that of their group.
     """
     model, n = result.model, len(result.responsibilities)
     weights = model.topology.weights / model.topology.weights.sum()
-    if known.labels is not None:
-        rows = np.arange(n) if n <= max_rows else np.sort(rng.choice(n, max_rows, replace=False))
-        known = replace(known, labels=[known.labels[i] for i in rows])
-    regimes = rng.choice(len(weights), size=min(n, max_rows), p=weights)
+    units, size = Groups.of(known.groups), min(n, max_rows)
+    if known.labels is not None or known.groups is not None:
+        rows = np.arange(n) if n <= max_rows else units.draw(n, max_rows, rng)
+        units, size = units.take(rows), rows.size
+        known = replace(
+            known,
+            labels=None if known.labels is None else [known.labels[i] for i in rows],
+            groups=None if known.groups is None else known.groups[rows],
+        )
+    regimes = units.spread(rng.choice(len(weights), size=units.number(size), p=weights))
     if known.labels is not None:
         place = {name: k for k, name in enumerate(result.regime_names)}
         for i, label in enumerate(known.labels):

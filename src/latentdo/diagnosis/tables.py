@@ -7,21 +7,31 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from latentdo.diagnosis.refits import Refit
 from latentdo.graphs.equivalence import essential_graph
+from latentdo.model.assignment import SEPARATE, Groups
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.result import FitResult
 
 _CONFUSION_ROWS = 2000
 
 
-def confusion(model: FittedModel, rng: np.random.Generator) -> Array:
-    """Share of the rows of each regime that the Bayes-optimal assignment gives to each, ``[n_regimes, n_regimes]``."""
+def confusion(model: FittedModel, rng: np.random.Generator, groups: NDArray[np.int64] | None = None) -> Array:
+    """Share of the rows of each regime that the Bayes-optimal assignment gives to each, ``[n_regimes, n_regimes]``.
+
+    Rows that were fitted in ``groups [n]`` are drawn in groups of such sizes.
+    """
     n_regimes = model.topology.n_regimes
     shares = np.zeros((n_regimes, n_regimes))
     for k in np.flatnonzero(model.topology.weights > 0):
-        best = model.log_joint(model.sample(_CONFUSION_ROWS, int(k), rng)).argmax(axis=1)
+        rows = model.sample(_CONFUSION_ROWS, int(k), rng)
+        units = SEPARATE
+        if groups is not None:
+            sizes = rng.choice(np.unique(groups, return_counts=True)[1], _CONFUSION_ROWS)
+            units = Groups.of(np.repeat(np.arange(_CONFUSION_ROWS), sizes)[:_CONFUSION_ROWS])
+        best = model.responsibilities(rows, units).argmax(axis=1)
         shares[k] = np.bincount(best, minlength=n_regimes) / _CONFUSION_ROWS
     return shares
 

@@ -25,7 +25,7 @@ from latentdo.estimator.arguments import (
     seed_of,
 )
 from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
-from latentdo.estimator.queries import Questions
+from latentdo.estimator.queries import Questions, units_of
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.notices import warn
@@ -123,7 +123,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     responsibilities_ : ndarray [n, n_regimes_]
         Posterior probability of every regime.
     regime_names_, n_regimes_, regime_weights_, has_observational_
-        Names, number and sizes of the regimes, and whether the reference has rows.
+        Names, number and sizes of the regimes (shares of rows, or of groups), and whether the reference has rows.
+    duration_ : float or None
+        With ``time`` or ``series``: the time after which a regime is drawn anew, in the unit of ``time``. Regime *k*
+        lasts ``duration_ / (1 - regime_weights_[k])`` on average.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
         What each regime changed, and how sure that is. Row 0 is zero.
     evidence_ : float
@@ -220,6 +223,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         *,
         regimes: Any = None,
         targets: Any = None,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Find graph, regimes and targets.
@@ -234,6 +240,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             What is known of the regimes; -1, None or NaN where unknown. All known: only targets and graph are found.
         targets : dict, table or matrix, optional
             What each regime targets, if that is known too.
+        groups : sequence of n labels, optional
+            Rows with the same label (a plate, a run, an animal) share one regime, which they are assigned to together:
+            shifts too weak to show in single rows then show. ``regime_weights_`` are shares of groups, and a row with a
+            label in ``regimes`` gives it to its group. -1, None or NaN: a row on its own. Only with
+            ``solver="search"``.
+        time : sequence of n numbers, dates or timestamps, optional
+            When each row was measured, in any order. Neighbours then tend to share their regime: it stays what it is
+            with a chance that falls with the gap, and is otherwise drawn anew. How long it stays is found
+            (``duration_``, in the unit of ``time``; seconds for dates). Only with ``solver="search"``, and not together
+            with ``groups``.
+        series : sequence of n labels, optional
+            Rows of different series are no neighbours. Without ``time``, the rows of a series are in order.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -247,6 +265,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 X,
                 regimes=regimes,
                 targets=targets,
+                groups=groups,
+                time=time,
+                series=series,
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
@@ -277,7 +298,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
         all rows, ``n_jobs`` parts at a time, each rank its share under ``torchrun``. ``regimes_`` and
         ``responsibilities_`` are those of the 20 000 rows, which ``sample_`` holds; its index counts through all rows.
-        ``predict`` gives the regimes of any others.
+        ``predict`` gives the regimes of any others. Rows cannot be grouped here, because the rows of a group may lie
+        anywhere: ``fit`` takes groups.
 
         Parameters
         ----------
@@ -343,6 +365,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
             configuration["targets_given"] = dataset.targets is not None
+        if dataset.groups is not None:
+            configuration["groups"] = dataset.n_groups
+        if dataset.time is not None:
+            configuration["series"] = 1 if dataset.series is None else int(np.unique(dataset.series).size)
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
@@ -352,27 +378,48 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Most probable regime of new rows, ``[n]``."""
-        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+    def predict(
+        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None
+    ) -> NDArray[np.int64]:
+        """Most probable regime of new rows, ``[n]``; rows of a group, see :meth:`fit`, have one together."""
+        found = self.predict_proba(X, groups=groups, time=time, series=series)
+        return np.asarray(found.argmax(axis=1), dtype=np.int64)
 
-    def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``.
+    def predict_proba(self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None) -> Array:
+        """Posterior probability of every regime for new rows, ``[n, n_regimes_]``; rows of a group carry that of it.
+
+        With ``time`` or ``series``, see :meth:`fit`, given all rows that are passed, earlier and later ones.
 
         Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
         """
         x, z = self._standardise(X)
         zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
-        return responsibilities_of_seen(self.result_.model, z, (x == 0.0) & zeros)
+        units = units_of(X, groups, len(z), time=time, series=series)
+        return responsibilities_of_seen(self.result_.model, z, (x == 0.0) & zeros, units)
 
-    def score_samples(self, X: Any) -> Array:
-        """Log-density of new rows in the user's units, regimes summed out, ``[n]``."""
+    def score_samples(self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None) -> Array:
+        """Log-density of new rows in the user's units, regimes summed out, ``[n]``.
+
+        The rows of a group are not independent given the model, because they share a regime that nobody knows: the
+        log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
+        given the rows before.
+        """
         x, z = self._standardise(X)
-        return np.asarray(self.result_.model.score_samples(z) + self.result_.preprocessor.log_jacobian(x))
+        units = units_of(X, groups, len(z), time=time, series=series)
+        density = self.result_.model.score_samples(z, units)
+        return np.asarray(density + self.result_.preprocessor.log_jacobian(x))
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
-        """Mean log-density a row in the user's units."""
-        return float(self.score_samples(X).mean())
+    def score(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+    ) -> float:
+        """Mean log-density a row in the user's units; with groups, that of all groups divided by the rows."""
+        return float(self.score_samples(X, groups=groups, time=time, series=series).mean())
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file (safetensors and JSON, no pickle)."""
@@ -408,6 +455,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.regime_names_ = result.regime_names
         self.n_regimes_ = result.n_regimes
         self.regime_weights_ = result.model.topology.weights
+        self.duration_ = result.model.topology.duration or None
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()

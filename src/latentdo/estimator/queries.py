@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import validate_rows
+from latentdo.data import encode_groups, encode_series, encode_time, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
+from latentdo.model.assignment import SEPARATE, Groups, Units
+from latentdo.model.series import Series
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import Progress
 
@@ -25,6 +27,21 @@ Array = NDArray[np.float64]
 
 _FAR = 1e15
 """Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
+
+
+def units_of(X: Any, groups: Any, n_rows: int, *, time: Any = None, series: Any = None) -> Units:
+    """How new rows belong together, as the user says."""
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    rows = np.arange(n_rows)
+    if time is not None or series is not None:
+        if groups is not None:
+            raise ValueError("groups were given together with time or series; choose one.")
+        times = rows.astype(np.float64) if time is None else encode_time(time, rows, n_rows, index)
+        codes = None if series is None else encode_series(series, rows, n_rows, index)
+        return Series.by_time(times, codes, n_rows)
+    if groups is None:
+        return SEPARATE
+    return Groups.of(encode_groups(groups, rows, n_rows, index)[0])
 
 
 class Questions:
@@ -124,13 +141,17 @@ class Questions:
         contrast = self._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
         return total_effects(self.result_, contrast)
 
-    def explain(self, X: Any, *, against: Hashable | None = None, random_state: Any = 0) -> pd.DataFrame:
+    def explain(
+        self, X: Any, *, groups: Any = None, against: Hashable | None = None, random_state: Any = 0
+    ) -> pd.DataFrame:
         """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
 
         Parameters
         ----------
         X : table, array [n, d], or one row (Series, dict, sequence of d numbers)
             Rows in the user's units.
+        groups : sequence of n labels, optional
+            Rows that share their regime, see :meth:`fit`. Pass all rows of a group: they decide together.
         against : hashable, optional
             Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
             reference, the most probable other regime.
@@ -140,7 +161,8 @@ class Questions:
         Returns
         -------
         DataFrame
-            For every row one line a variable, the weightiest first, and one for the sizes of the regimes.
+            For every row one line a variable, the weightiest first, one for the sizes of the regimes, and one for what
+            the other rows of its group say, if there are any.
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
@@ -158,8 +180,8 @@ class Questions:
         x, z = self._standardise(X)
         rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
         other = None if against is None else self._regime_index(against)
-        seed = seed_of(random_state)
-        return explain_rows(self.result_, x, z, rows, against=other, seed=seed)
+        seed, units = seed_of(random_state), units_of(X, groups, len(x))
+        return explain_rows(self.result_, x, z, rows, against=other, seed=seed, units=units)
 
     def diagnose(
         self,
@@ -196,6 +218,11 @@ class Questions:
         from latentdo.diagnosis import diagnose_fit
 
         check_is_fitted(self, "result_")
+        if self.result_.model.topology.duration > 0.0:
+            raise ValueError(
+                "diagnose draws rows one by one, and this fit had time= or series=; fit without them to ask what such "
+                "rows could show."
+            )
         template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)

@@ -3,11 +3,18 @@ r"""The E-step: from log-densities to responsibilities, in one place.
 Given everything else, the posterior of a row's regime is
 :math:`q(z = k) \propto \exp(\log p(x \mid k) + \log \beta_k)`, and the log-likelihood of the row is the logarithm of
 the sum of these terms. A row with a label belongs to it, and contributes :math:`\log p(x \mid k) + \log \beta_k` alone.
+
+Rows need not have regimes of their own. :class:`Units` says how they belong together, and is the one place that knows:
+the rows of a group *g* share one regime, so that their log-densities add up and its weight is paid once,
+
+.. math:: q(z_g = k) \propto \exp\Bigl(\sum_{i \in g} \log p(x_i \mid k) + \log \beta_k\Bigr).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +34,7 @@ class Assignment(NamedTuple):
     """Who belongs where.
 
     ``responsibilities [n, K]`` sum to one in every row; ``log_likelihood [n]`` has the regimes summed out, or is that
-    of the label.
+    of the label. Rows that belong together carry equal parts of theirs: the sum over rows is that of the table.
     """
 
     responsibilities: Array
@@ -35,7 +42,7 @@ class Assignment(NamedTuple):
 
 
 def assign(log_density: Array, weights: Array, labels: NDArray[np.int64] | None = None) -> Assignment:
-    """Responsibilities and log-likelihood of rows.
+    """Responsibilities and log-likelihood of rows, each on its own; see :meth:`Units.assign` for others.
 
     Densities and weights come apart because whoever assigns several rows together pays for their regime once.
 
@@ -58,11 +65,245 @@ def assign(log_density: Array, weights: Array, labels: NDArray[np.int64] | None 
            [0.75, 0.25]])
     """
     known = np.full(len(log_density), -1, dtype=np.int64) if labels is None else labels
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights)
     log_likelihood = np.empty(len(log_density))
-    _normalise(log_density, weights, log_weights, known, log_likelihood)
+    _normalise(log_density, weights, _log(weights), known, log_likelihood)
     return Assignment(log_density, log_likelihood)
+
+
+class Prior(NamedTuple):
+    """What is believed of regimes before rows are seen.
+
+    ``weights [K]`` are shares of units; ``duration`` is the time after which a regime is drawn anew, where rows are in
+    order of time, and 0 where they are not.
+    """
+
+    weights: Array
+    duration: float = 0.0
+
+
+class Units:
+    """How rows belong together: here not at all, every row is a unit that has a regime of its own.
+
+    A unit is what a regime is drawn for: weights are shares of units. Whoever assigns rows, counts what is assigned, or
+    takes some of the rows asks here, and need not know what a unit is. Mechanisms are about rows, whatever the units:
+    their parameters and costs count rows.
+    """
+
+    def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
+        """Responsibilities and log-likelihood of rows, see :func:`assign`; the weights are shares of units."""
+        return assign(log_density, prior.weights, labels)
+
+    def prior(self, responsibilities: Array) -> Prior:
+        """What to believe before rows are seen if they are assigned so, or a guess to :meth:`settle` from."""
+        return Prior(responsibilities.mean(axis=0))
+
+    def settle(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None) -> Prior:  # noqa: ARG002
+        """A likelier prior given log-densities ``[n, K]``, if :meth:`prior` can only guess."""
+        return prior
+
+    @property
+    def pooled(self) -> Units:
+        """Rows that go together as a whole, where it is proposed who might leave a regime."""
+        return self
+
+    def number(self, n_rows: int) -> int:
+        """How many units so many rows are; only for all rows together."""
+        return n_rows
+
+    def total(self, values: Array) -> Any:
+        """Sum over units of what all rows of a unit carry alike, ``[n, ...]`` to ``[...]``."""
+        return values.sum(axis=0)
+
+    def sums(self, values: Array) -> Array:
+        """Sums over the units' rows, ``[n, ...]`` to ``[n_units, ...]``."""
+        return values
+
+    def means(self, values: Array) -> Array:
+        """Means of the units' rows, ``[n, ...]`` to ``[n_units, ...]``."""
+        return values
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What every row carries if this is what its unit has, ``[n_units, ...]`` to ``[n, ...]``."""
+        return values
+
+    def take(self, rows: NDArray[np.int64]) -> Units:  # noqa: ARG002
+        """The units of some rows."""
+        return self
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of every row's unit, ``[n]``, for compiled code; empty if rows are units."""
+        return np.empty(0, dtype=np.int64)
+
+    def thin(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+        """At most about ``limit`` of the rows, evenly spaced and in the same order."""
+        return rows[:: max(-(-rows.size // limit), 1)]
+
+    def first(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+        """About ``limit`` of the rows, which are in random order."""
+        return rows[:limit]
+
+    def draw(self, n_rows: int, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """About ``limit`` rows, drawn at random from all ``n_rows``, ascending."""
+        return np.sort(rng.choice(n_rows, min(limit, n_rows), replace=False))
+
+
+SEPARATE = Units()
+"""Rows that do not belong together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Units):
+    """Rows in groups, each of which has one regime.
+
+    Parameters
+    ----------
+    members : ndarray [n] of int64
+        Group of every row, from 0; every number up to the largest occurs.
+
+    Examples
+    --------
+    >>> log_density = np.log([[0.1, 0.3], [0.4, 0.2], [0.5, 0.5]])
+    >>> groups = Groups(np.array([0, 0, 1]))
+    >>> groups.assign(log_density, Prior(np.array([0.6, 0.4]))).responsibilities
+    array([[0.5, 0.5],
+           [0.5, 0.5],
+           [0.6, 0.4]])
+    """
+
+    members: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, codes: NDArray[np.int64] | None) -> Units:
+        """Units of rows with these groups, any integers; None: rows do not belong together.
+
+        Groups of one row each are no groups.
+        """
+        if codes is None:
+            return SEPARATE
+        members = _renumbered(codes)
+        return SEPARATE if members.size == 0 or members.max() + 1 == members.size else cls(members)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Rows of every group."""
+        return np.bincount(self.members).astype(np.float64)
+
+    def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
+        """See :class:`Units`; a row's label is that of its group, and rows that no regime can explain are left out."""
+        pooled = np.zeros((self.sizes.size, log_density.shape[1]))
+        lost = np.zeros(self.sizes.size)
+        known = np.full(self.sizes.size, -1, dtype=np.int64)
+        if labels is not None:
+            known[self.members[labels >= 0]] = labels[labels >= 0]
+        _pool(log_density, self.members, _log(prior.weights), pooled, lost)
+        pooled[lost == self.sizes] = -np.inf
+        shares, log_likelihood = assign(pooled, prior.weights, known)
+        log_likelihood += IMPOSSIBLE * np.where(lost == self.sizes, lost - 1.0, lost)
+        np.take(shares, self.members, axis=0, out=log_density)
+        return Assignment(log_density, (log_likelihood / self.sizes)[self.members])
+
+    def prior(self, responsibilities: Array) -> Prior:
+        """See :class:`Units`."""
+        return Prior(self.total(responsibilities) / self.sizes.size)
+
+    def number(self, n_rows: int) -> int:
+        """See :class:`Units`."""
+        assert n_rows == self.members.size
+        return self.sizes.size
+
+    def total(self, values: Array) -> Any:
+        """See :class:`Units`."""
+        return (1.0 / self.sizes)[self.members] @ values
+
+    def sums(self, values: Array) -> Array:
+        """See :class:`Units`."""
+        columns = values.reshape(len(values), -1).T
+        found = [np.bincount(self.members, column, self.sizes.size) for column in columns]
+        return np.stack(found, axis=1).reshape(-1, *values.shape[1:]).astype(np.float64)
+
+    def means(self, values: Array) -> Array:
+        """See :class:`Units`."""
+        return self.sums(values) / self.sizes.reshape(-1, *[1] * (values.ndim - 1))
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """See :class:`Units`."""
+        return values[self.members]
+
+    def take(self, rows: NDArray[np.int64]) -> Units:
+        """See :class:`Units`."""
+        return Groups.of(self.members[rows])
+
+    def numbers(self) -> NDArray[np.int64]:
+        """See :class:`Units`."""
+        return self.members
+
+    def thin(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+        """Whole groups, evenly spaced by their first rows; of very large groups only some rows.
+
+        Groups are cut where there would otherwise be fewer groups than rows of each: with few groups regimes would be
+        lost, with few rows of each nobody could tell their regime.
+        """
+        if rows.size <= limit:
+            return rows
+        _, first, found = np.unique(self.members[rows], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(order.size)
+        members = place[found]
+        most = _cap(np.bincount(members), limit)
+        by_group = np.argsort(members, kind="stable")
+        sizes = np.bincount(members)
+        begin = np.cumsum(sizes) - sizes
+        position = np.empty(rows.size, dtype=np.int64)
+        position[by_group] = np.arange(rows.size) - begin[members[by_group]]
+        count = max(int(limit / np.minimum(sizes, most).mean()), 1)
+        chosen = np.zeros(sizes.size, dtype=bool)
+        chosen[np.linspace(0, sizes.size - 1, min(count, sizes.size)).astype(np.int64)] = True
+        return rows[chosen[members] & (position < most)]
+
+    def first(self, rows: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+        """See :class:`Units`, and :meth:`thin`."""
+        return self.thin(rows, limit)
+
+    def draw(self, n_rows: int, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """See :class:`Units`, and :meth:`thin`."""
+        return np.sort(self.first(rng.permutation(n_rows), limit))
+
+
+def _renumbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers from 0 without gaps in the place of any integers."""
+    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _cap(sizes: NDArray[np.int64], limit: int) -> int:
+    """Most rows of a group: the root of the ``limit``, or more if all groups together then fall short of it."""
+    ascending = np.sort(sizes)
+    left = limit - (np.cumsum(ascending) - ascending)  # for groups that are not smaller than this one
+    level = left / np.arange(sizes.size, 0, -1)
+    fits = np.flatnonzero(ascending >= level)
+    water = int(level[fits[0]]) if fits.size else int(ascending[-1])
+    return max(int(np.ceil(np.sqrt(limit))), water)
+
+
+def _log(weights: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights))
+
+
+@njit
+def _pool(density, members, log_weights, pooled, lost):  # type: ignore[no-untyped-def]
+    """Add up the log-densities of every group's rows; rows that no regime can explain are only counted, in ``lost``."""
+    n_regimes = density.shape[1]
+    for i in range(density.shape[0]):
+        possible = False
+        for k in range(n_regimes):
+            possible |= density[i, k] + log_weights[k] > -np.inf
+        group = members[i]
+        if not possible:
+            lost[group] += 1.0
+            continue
+        for k in range(n_regimes):
+            pooled[group, k] += density[i, k]
 
 
 @njit

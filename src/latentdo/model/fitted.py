@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import is_dag, topological_order
-from latentdo.model.assignment import Assignment, assign
+from latentdo.model.assignment import SEPARATE, Assignment, Prior, Units
 from latentdo.model.mechanisms.base import Mechanism, Parents
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 from latentdo.model.mechanisms.registry import mechanism_class
@@ -39,12 +39,15 @@ class Topology:
     targets : ndarray [n_regimes, d] of int8
         ``targets[k, j] == 1``: regime ``k`` changed the mechanism of variable ``j``. Row 0 is zero.
     weights : ndarray [n_regimes]
-        Share of the rows in every regime; sums to one, entry 0 may be zero.
+        Share of the rows (of the groups, where rows are grouped) in every regime; sums to one, entry 0 may be zero.
+    duration : float
+        Time after which a regime is drawn anew, where rows are in order of time; 0 where they are not.
     """
 
     adjacency: NDArray[np.int8]
     targets: NDArray[np.int8]
     weights: Array
+    duration: float = 0.0
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
@@ -75,7 +78,10 @@ class Topology:
             raise ValueError("weights of regimes are not shares between 0 and 1")
         if not abs(weights.sum() - 1.0) <= SUM_TOLERANCE:
             raise ValueError("weights of regimes do not sum to one")
-        return cls(adjacency.astype(np.int8), targets.astype(np.int8), weights)
+        duration = np.array(arrays.get("duration", 0.0))
+        if duration.shape != () or not 0.0 <= duration < np.inf:
+            raise ValueError("duration of regimes is not a time")
+        return cls(adjacency.astype(np.int8), targets.astype(np.int8), weights, float(duration))
 
     @property
     def n_regimes(self) -> int:
@@ -158,17 +164,19 @@ class FittedModel:
         with np.errstate(divide="ignore"):
             return np.asarray(self.log_density(z) + np.log(self.topology.weights))
 
-    def assign(self, z: Array, labels: NDArray[np.int64] | None = None) -> Assignment:
+    def assign(
+        self, z: Array, labels: NDArray[np.int64] | None = None, units: Units = SEPARATE
+    ) -> Assignment:
         """The E-step: responsibilities and log-likelihood of rows, certain where there is a label."""
-        return assign(self.log_density(z), self.topology.weights, labels)
+        return units.assign(self.log_density(z), self.prior, labels)
 
-    def responsibilities(self, z: Array) -> Array:
+    def responsibilities(self, z: Array, units: Units = SEPARATE) -> Array:
         """Posterior probability of every regime for every row, ``[n, n_regimes]``."""
-        return self.assign(z).responsibilities
+        return self.assign(z, units=units).responsibilities
 
-    def score_samples(self, z: Array) -> Array:
-        """``log p(z)`` of every row, regimes summed out, ``[n]``."""
-        return self.assign(z).log_likelihood
+    def score_samples(self, z: Array, units: Units = SEPARATE) -> Array:
+        """``log p(z)`` of every row, regimes summed out, ``[n]``; of rows that belong together, an equal part."""
+        return self.assign(z, units=units).log_likelihood
 
     def sample(
         self, n: int, regime: int, rng: np.random.Generator, do: Mapping[int, float] | None = None
@@ -179,6 +187,16 @@ class FittedModel:
         for j in topological_order(self.topology.adjacency):
             z[:, j] = do[j] if j in do else self.draw_variable(z, j, regime, rng)
         return z
+
+    @property
+    def prior(self) -> Prior:
+        """What the model believes of the regime of a row that it has not seen."""
+        return Prior(self.topology.weights, self.topology.duration)
+
+    def with_prior(self, prior: Prior) -> Self:
+        """The same model under other weights of its regimes, and another duration."""
+        topology = replace(self.topology, weights=prior.weights, duration=prior.duration)
+        return replace(self, topology=topology)
 
     def with_weights(self, weights: Array) -> Self:
         """The same model under other weights of its regimes."""
@@ -208,6 +226,7 @@ class FittedModel:
             "adjacency": self.topology.adjacency,
             "targets": self.topology.targets,
             "weights": self.topology.weights,
+            **({"duration": np.array(self.topology.duration)} if self.topology.duration else {}),
         }
         for kind in sorted({type(mechanism) for mechanism in mechanisms}, key=lambda kind: kind.family):
             places = [place for place, mechanism in enumerate(mechanisms) if type(mechanism) is kind]

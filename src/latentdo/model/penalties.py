@@ -7,7 +7,8 @@ reference mechanism         :math:`\tfrac12 p \log N_j` for its *p* parameters, 
 edge :math:`i \to j`        minus its prior log-odds, ``edge_prior[i, j]`` (default :math:`-\tfrac12 \log d`)
 target :math:`(k, j)`       :math:`\tfrac12 p \log N_k` for its *p* own parameters, and minus ``target_prior``
                             (default :math:`-\max(2, \log d)`)
-mixture weights             :math:`\tfrac12 (K - 1) \log n`
+mixture weights             :math:`\tfrac12 (K - 1) \log n` for *n* rows, groups of rows that share a regime, or short
+                            stretches of a series; one more if a duration is fitted
 ==========================  ==============================================================================
 
 The first and third rows are the Schwarz approximation with the rows that really inform each parameter. The default
@@ -53,19 +54,22 @@ class Penalties:
         matrix = np.array(np.broadcast_to(np.asarray(edge, dtype=np.float64), (n_variables, n_variables)))
         return cls(matrix, target)
 
-    def cost(self, model: FittedModel, n_rows: float) -> float:
+    def cost(self, model: FittedModel, n_units: float, counts: NDArray[np.float64] | None = None) -> float:
         """What the structure of a model costs, in nats; with its log-likelihood this makes the evidence.
 
         Parameters
         ----------
         model : FittedModel
-            Its weights say how many of the rows inform which mechanism.
-        n_rows : float
-            Number of rows.
+            What is paid for.
+        n_units : float
+            Number of rows, or of groups of rows: what the weights are shares of.
+        counts : ndarray [n_regimes], optional
+            Rows in every regime, which inform its mechanisms. By default rows are units, and the weights say it.
         """
         topology = model.topology
-        counts = n_rows * topology.weights
-        cost = 0.5 * (np.count_nonzero(counts > 0) - 1) * np.log(n_rows)
+        counts = n_units * topology.weights if counts is None else counts
+        n_parameters = np.count_nonzero(topology.weights > 0) - 1 + (topology.duration > 0.0)
+        cost = 0.5 * n_parameters * np.log(n_units)
         for j, mechanism in enumerate(model.reference):
             shared = max(float(counts @ (topology.targets[:, j] == 0)), FEWEST_ROWS)
             cost += 0.5 * mechanism.n_parameters * np.log(shared)

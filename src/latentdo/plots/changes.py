@@ -41,7 +41,7 @@ def regimes(result: Any, ax: Axes | None = None) -> Axes:
     ax.set_xticks(
         range(d), [literal(shorten(name)) for name in result.columns], rotation=60, ha="right", fontsize=8
     )
-    ax.set_ylabel("regime (share of rows)")
+    ax.set_ylabel(f"regime (share of {'rows' if result.groups is None else 'groups'})")
     cast("Any", ax.figure).colorbar(image, ax=ax, label="probability of a changed mechanism")
     return ax
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ def read_cells(path: Path, *, backed: bool = False) -> Any:
 
 
 def read_h5ad(
-    path: Path, regime_column: str | None, layer: str | None, choose: Callable[[list[str]], list[str]]
-) -> tuple[pd.DataFrame, pd.Series[Any] | None]:
-    """Cells x genes, and labels if asked for; only the genes that ``choose`` takes are made dense."""
+    path: Path, asked: Sequence[str], layer: str | None, choose: Callable[[list[str]], list[str]]
+) -> tuple[pd.DataFrame, list[pd.Series[Any]]]:
+    """Cells x genes, and the columns of ``obs`` asked for; only the genes that ``choose`` takes are made dense."""
     cells = read_cells(path)
     if layer is not None and layer not in cells.layers:
         raise ValueError(
@@ -47,13 +47,13 @@ def read_h5ad(
     matrix = cells.X if layer is None else cells.layers[layer]
     if matrix is None:
         raise ValueError(f"{path.name} has no X; name one of its layers: {listed(cells.layers) or 'none'}.")
-    labels = None
-    if regime_column is not None:
-        if regime_column not in cells.obs:
+    labels = []
+    for name in asked:
+        if name not in cells.obs:
             raise ValueError(
-                f"{path.name} has no obs column {regime_column!r}; they are {listed(cells.obs) or 'none'}."
+                f"{path.name} has no obs column {name!r}; they are {listed(cells.obs) or 'none'}."
             )
-        labels = cells.obs[regime_column].astype(object)
+        labels.append(cells.obs[name].astype(object))
     genes = [str(name) for name in cells.var_names]
     check_names(genes, path.name)
     chosen = choose(genes)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, overload
@@ -45,6 +46,7 @@ def read_table(
     path: str | Path,
     regime_column: None = None,
     *,
+    group_column: None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     missing: Missing = "error",
@@ -59,6 +61,7 @@ def read_table(
     path: str | Path,
     regime_column: str,
     *,
+    group_column: None = None,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     missing: Missing = "error",
@@ -68,10 +71,12 @@ def read_table(
     encoding: str = "utf-8",
     header: bool = True,
 ) -> tuple[pd.DataFrame, pd.Series[Any]]: ...
+@overload
 def read_table(
     path: str | Path,
-    regime_column: str | None = None,
+    regime_column: None = None,
     *,
+    group_column: str,
     columns: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     missing: Missing = "error",
@@ -80,11 +85,41 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
-) -> pd.DataFrame | tuple[pd.DataFrame, pd.Series[Any]]:
-    r"""Read variables, and on request regime labels, from a file.
+) -> tuple[pd.DataFrame, pd.Series[Any]]: ...
+@overload
+def read_table(
+    path: str | Path,
+    regime_column: str,
+    *,
+    group_column: str,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    missing: Missing = "error",
+    layer: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]: ...
+def read_table(
+    path: str | Path,
+    regime_column: str | None = None,
+    *,
+    group_column: str | None = None,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    missing: Missing = "error",
+    layer: str | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    header: bool = True,
+) -> pd.DataFrame | tuple[pd.DataFrame, pd.Series[Any]] | tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
+    r"""Read variables, and on request regime labels and groups of rows, from a file.
 
-    Without ``regime_column`` the result is the table ``X``; with it, the pair ``X, regimes``. Every column
-    that is neither the regime column nor dropped is a variable and must be numeric, finite and not constant.
+    Without ``regime_column`` and ``group_column`` the result is the table ``X``; with one of them, or both, it is
+    ``X, regimes``, ``X, groups`` or ``X, regimes, groups``. Every other column that is not dropped is a variable and
+    must be numeric, finite and not constant.
     Nothing is dropped, filled or converted unless asked for.
 
     Parameters
@@ -96,6 +131,9 @@ def read_table(
     regime_column : str, optional
         Column with the condition of each row (for ``.h5ad``, a column of ``obs``). It is no variable. Empty
         entries, ``NA`` and ``NaN`` mean unknown.
+    group_column : str, optional
+        Column that says which rows belong together and share their regime, such as a plate or an animal. It is no
+        variable. Empty entries, ``NA`` and ``NaN``: a row on its own.
     columns : sequence of str, optional
         Use only these variables, in this order.
     drop : sequence of str, optional
@@ -118,6 +156,8 @@ def read_table(
     X : pandas.DataFrame [n, d] of float64
     regimes : pandas.Series [n]
         Only with ``regime_column``; same index as ``X``.
+    groups : pandas.Series [n]
+        Only with ``group_column``; same index as ``X``.
 
     Raises
     ------
@@ -147,39 +187,94 @@ def read_table(
     >>> read_table(path, drop=["drug"]).columns.to_list()
     ['Raf', 'Mek']
     """
-    path = Path(path)
-    if missing not in ("error", "drop"):
-        raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
-    for name, value in (("columns", columns), ("drop", drop)):
-        if isinstance(value, str):
-            raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
-    kind = kind_of(path)
-    if layer is not None and kind != ".h5ad":
-        raise ValueError(f"layer={layer!r} is for .h5ad files; {path.name} has no layers.")
-    choose = partial(_chosen, path, columns=columns, drop=drop)
+    options = ReadingOptions(columns, drop, missing, layer, separator, decimal, encoding, header)
+    X, found = read_labelled(path, {"regimes": regime_column, "groups": group_column}, options)
+    if not found:
+        return X
+    labels = list(found.values())
+    return (X, labels[0]) if len(labels) == 1 else (X, labels[0], labels[1])
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How :func:`read_table` reads: its arguments."""
+
+    columns: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    missing: Missing = "error"
+    layer: str | None = None
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool = True
+
+    def check(self, path: Path) -> str:
+        """Refuse what cannot be; returns the format of the file."""
+        if self.missing not in ("error", "drop"):
+            raise ValueError(f'missing={self.missing!r} is unknown; use "error" or "drop".')
+        for name, value in (("columns", self.columns), ("drop", self.drop)):
+            if isinstance(value, str):
+                raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
+        kind = kind_of(path)
+        if self.layer is not None and kind != ".h5ad":
+            raise ValueError(f"layer={self.layer!r} is for .h5ad files; {path.name} has no layers.")
+        return kind
+
+
+def read_labelled(
+    path: str | Path, labels: Mapping[str, str | None], options: ReadingOptions | None = None
+) -> tuple[pd.DataFrame, dict[str, pd.Series[Any]]]:
+    """Read variables, and columns that say something about rows and are no variables; see :func:`read_table`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    labels : mapping from str to str
+        What columns say, and their names in the file; None for what no column says.
+    options : ReadingOptions, optional
+        How to read.
+
+    Returns
+    -------
+    X : pandas.DataFrame [n, d] of float64
+    found : dict from str to pandas.Series [n]
+        The columns that were asked for, by what they say; same index as ``X``.
+    """
+    path, options = Path(path), options or ReadingOptions()
+    kind = options.check(path)
+    asked = {what: name for what, name in labels.items() if name is not None}
+    if twice := next((name for name in asked.values() if list(asked.values()).count(name) > 1), None):
+        raise ValueError(
+            f"Column {twice!r} cannot hold both {' and '.join(w for w, n in asked.items() if n == twice)}; name two "
+            "columns, or leave out group_column: rows of a condition share their regime anyway."
+        )
+    names = list(asked.values())
+    choose = partial(_chosen, path, columns=options.columns, drop=options.drop)
     if kind == ".h5ad":
-        frame, labels = read_h5ad(path, regime_column, layer, choose)
+        frame, columns = read_h5ad(path, names, options.layer, choose)
     else:
         if kind in ARROW:
             frame = read_arrow(path)
         else:
-            given = separator or SEPARATORS[kind]
+            separator = options.separator or SEPARATORS[kind]
             frame = read_csv(
                 path,
-                separator=given,
-                decimal=decimal,
-                encoding=encoding,
-                header=partial(_header_names, separator=given) if header else None,
-                missing=None if regime_column is None else {regime_column: _MISSING_LABEL},
+                separator=separator,
+                decimal=options.decimal,
+                encoding=options.encoding,
+                header=partial(_header_names, separator=separator) if options.header else None,
+                missing=dict.fromkeys(names, _MISSING_LABEL) or None,
             )
-        labels = _take_labels(path, frame, regime_column)
-        frame = frame[choose(list(frame.columns), regime_column)]
+        frame.columns = pd.Index([str(name) for name in frame.columns])
+        check_names(list(frame.columns), path.name)
+        columns = [_take_labels(path, frame, name) for name in names]
+        frame = frame[choose(list(frame.columns), names)]
         if kind in SEPARATORS:
-            _check_written(path, frame, decimal)
-    X, kept = _numeric(path, frame, missing, has_labels=labels is not None)
-    if labels is None:
-        return X
-    return X, labels.iloc[kept].rename(regime_column)
+            _check_written(path, frame, options.decimal)
+    X, kept = _numeric(path, frame, options.missing, has_labels="regimes" in asked)
+    taken = (column.iloc[kept].rename(name) for column, name in zip(columns, names, strict=True))
+    return X, dict(zip(asked, taken, strict=True))
 
 
 def kind_of(path: Path) -> str:
@@ -224,23 +319,19 @@ def _header_names(path: Path, first: list[str], *, separator: str) -> list[str]:
     return names
 
 
-def _take_labels(path: Path, frame: pd.DataFrame, regime_column: str | None) -> pd.Series[Any] | None:
-    frame.columns = pd.Index([str(name) for name in frame.columns])
-    check_names(list(frame.columns), path.name)
-    if regime_column is None:
-        return None
-    if regime_column in frame.columns:
-        check_labels(frame[regime_column], regime_column, path.name)
-        return frame[regime_column]
-    if regime_column in frame.index.names:
-        return pd.Series(frame.index.get_level_values(regime_column), index=frame.index)
-    raise ValueError(f"{path.name} has no column {regime_column!r}; its columns are {listed(frame.columns)}.")
+def _take_labels(path: Path, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+    if name in frame.columns:
+        check_labels(frame[name], name, path.name)
+        return frame[name]
+    if name in frame.index.names:
+        return pd.Series(frame.index.get_level_values(name), index=frame.index)
+    raise ValueError(f"{path.name} has no column {name!r}; its columns are {listed(frame.columns)}.")
 
 
 def _chosen(
     path: Path,
     names: list[str],
-    regime_column: str | None = None,
+    labels: Sequence[str] = (),
     *,
     columns: Sequence[str] | None,
     drop: Sequence[str] | None,
@@ -251,10 +342,10 @@ def _chosen(
         raise ValueError(f"{path.name} has no column {listed(absent)}; its columns are {listed(names)}.")
     if columns is not None:
         check_names(list(columns))
-    both = [name for name in columns or () if name in (drop or ())]
-    if both or (columns is not None and regime_column in columns):
-        raise ValueError(f"{listed(both or [regime_column])} cannot be a variable and left out at once.")
-    out = [n for n in (names if columns is None else columns) if n != regime_column and n not in (drop or ())]
+    left_out = [*(drop or ()), *labels]
+    if both := [name for name in columns or () if name in left_out]:
+        raise ValueError(f"{listed(both)} cannot be a variable and left out at once.")
+    out = [n for n in (names if columns is None else columns) if n not in left_out]
     nameless = [name for name in out if re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name)]
     if nameless and columns is None:
         raise ValueError(
@@ -295,6 +386,6 @@ def _numeric(
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
     if not has_labels:
-        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=3)
-    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=3)
+        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=4)
+    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=4)
     return pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names)), kept

@@ -49,6 +49,7 @@ class Regime:
     index: int
     name: str
     rows: int
+    groups: int | None
     share: float
     certainty: float | None
     effects: tuple[Effect, ...]
@@ -80,6 +81,10 @@ def regimes(result: FitResult) -> list[Regime]:
     """The regimes with their sizes, targets and effects; the reference first."""
     best, topology = result.regimes, result.model.topology
     counts = np.bincount(best, minlength=result.n_regimes)
+    groups = None
+    if result.groups is not None:
+        leaders = np.unique(result.groups, return_index=True)[1]
+        groups = np.bincount(best[leaders], minlength=result.n_regimes)
     draws = regime_quartiles(result)
     rows = []
     for k in range(result.n_regimes):
@@ -89,6 +94,7 @@ def regimes(result: FitResult) -> list[Regime]:
                 index=k,
                 name=str(result.regime_names[k]),
                 rows=int(counts[k]),
+                groups=None if groups is None else int(groups[k]),
                 share=float(topology.weights[k]),
                 certainty=float(own.mean()) if own.size else None,
                 effects=tuple(_effect(result, k, int(j), draws) for j in np.flatnonzero(topology.targets[k])),
@@ -133,11 +139,22 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
     found = edges(result)
     hidden = [row for row in rows[1:] if row.rows]
     targets = sorted({effect.name for row in hidden for effect in row.effects}, key=result.columns.index)
+    together = (
+        ""
+        if result.n_groups is None
+        else f", in {count(result.n_groups, 'group')} of rows with one regime each"
+    )
     opening = (
-        f"In {n} rows of {d} variables, latentdo found {count(len(found), 'direct effect')} and "
+        f"In {n} rows of {d} variables{together}, latentdo found {count(len(found), 'direct effect')} and "
         f"{count(len(hidden), 'intervention')}."
     )
     sentences = [opening]
+    if hidden and result.model.topology.duration:
+        lasting = result.model.topology.duration / (1.0 - result.model.topology.weights)
+        sentences.append(
+            "Rows are in order of time: a regime lasts "
+            f"{number(float(lasting.min()))} to {number(float(lasting.max()))} units of it on average."
+        )
     if not hidden:
         sentences.append("No group of rows behaves as if something had intervened: all follow one mechanism.")
     elif targets:

@@ -17,29 +17,34 @@ _MOST_ROWS = 20_000
 
 def assignment(result: FitResult) -> str:
     """How surely the rows were assigned, in one sentence."""
-    best = result.responsibilities.max(axis=1)
+    best, what = result.responsibilities.max(axis=1), "row"
+    if result.groups is not None:
+        best, what = best[np.unique(result.groups, return_index=True)[1]], "group"
     sure = float((best > 0.95).mean())
     if result.n_regimes == 1:
         return "There is one regime, and every row belongs to it."
-    text = f"{percent(sure)} of the rows belong to their regime with a probability above 95 %"
+    text = f"{percent(sure)} of the {what}s belong to their regime with a probability above 95 %"
     close = int((best < 0.6).sum())
     if close:
-        text += f"; for {count(close, 'row')} the likeliest regime has less than 60 %"
+        text += f"; for {count(close, what)} the likeliest regime has less than 60 %"
     return f"{text}."
 
 
 def doubtful_rows(result: FitResult, numbers: NDArray[Any], most: int = 12) -> list[dict[str, Any]]:
-    """The rows whose regime is least certain, with their two likeliest regimes."""
+    """The rows whose regime is least certain, with their two likeliest regimes; one per group, if there are any."""
     if result.n_regimes == 1:
         return []
     probabilities = result.responsibilities
-    order = np.argsort(probabilities.max(axis=1), kind="stable")[:most]
+    order = np.argsort(probabilities.max(axis=1), kind="stable")
+    if result.groups is not None:
+        order = order[np.sort(np.unique(result.groups[order], return_index=True)[1])]
+    order = order[:most]
     found = []
     for row in order[probabilities[order].max(axis=1) < 0.95]:
         second, best = np.argsort(probabilities[row], kind="stable")[-2:]
         found.append(
             {
-                "row": str(numbers[row]),
+                "row": str(numbers[row]) if result.groups is None else _group(result, row, numbers),
                 "best": str(result.regime_names[best]),
                 "probability": float(probabilities[row, best]),
                 "second": str(result.regime_names[second]),
@@ -47,6 +52,13 @@ def doubtful_rows(result: FitResult, numbers: NDArray[Any], most: int = 12) -> l
             }
         )
     return found
+
+
+def _group(result: FitResult, row: int, numbers: NDArray[Any]) -> str:
+    """What the user calls the group of a row; rows on their own have only a number."""
+    assert result.groups is not None
+    group = int(result.groups[row])
+    return str(result.group_names[group]) if group < len(result.group_names) else f"row {numbers[row]}"
 
 
 def row_data(result: FitResult, numbers: NDArray[Any]) -> dict[str, str] | None:

@@ -55,6 +55,16 @@ def _number(name: str, value: object) -> float:
     return float(value)
 
 
+def duration(value: object, group_size: int) -> float:
+    """Mean rows of a visit, at least one; groups and visits exclude each other."""
+    if group_size > 1:
+        raise ValueError(f"group_size={group_size} and mean_duration={value} were both given; choose one")
+    number = _number("mean_duration", value)
+    if not number >= 1.0:
+        raise ValueError(f"mean_duration={value} is a number of rows, at least 1")
+    return number
+
+
 def edge_density(
     d: int, edges_per_node: object, edge_probability: object, preset: Preset
 ) -> dict[str, float]:

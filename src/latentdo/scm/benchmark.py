@@ -44,6 +44,8 @@ def simulate(
     observational: bool = True,
     separation: float | None = None,
     penetrance: float = 1.0,
+    group_size: int = 1,
+    mean_duration: float | None = None,
     violation: str | None = None,
     standardize: bool | None = None,
     shuffle: bool = True,
@@ -131,6 +133,12 @@ def simulate(
     penetrance
         Probability that a row of an intervened regime responds. Rows that do not respond are observational: 0 in
         ``regimes``; ``assigned`` keeps what they were meant to undergo.
+    group_size
+        Rows that share a regime, as those of a plate or an animal do: ``groups`` then says which. The last group of a
+        regime may be smaller. Groups respond as a whole; with full penetrance the rows are those of ``group_size=1``.
+    mean_duration
+        Rows are one series: regimes take turns, and a visit lasts so many rows on average (geometric). ``groups`` are
+        the visits, in order.
     violation
         One way in which real tables break the model: ``"rounding"``, ``"detection-limit"``, ``"zeros"``,
         ``"common-factor"``, ``"measurement-error"``, ``"dependent-rows"``, ``"copies"`` or ``"log-normal"``; see
@@ -145,7 +153,7 @@ def simulate(
     Returns
     -------
     Simulation
-        ``X``, ``regimes``, ``targets``, ``adjacency``, the models, and the scaling.
+        ``X``, ``regimes``, ``groups``, ``targets``, ``adjacency``, the models, and the scaling.
 
     Examples
     --------
@@ -167,6 +175,8 @@ def simulate(
     if violation is not None:
         _arguments.choice("violation", violation, VIOLATIONS)
     responding = _arguments.probability("penetrance", penetrance)
+    together = _arguments.positive_integer("group_size", group_size)
+    visit = None if mean_duration is None else _arguments.duration(mean_duration, together)
     d = _arguments.positive_integer(
         "n_variables", settings.n_variables if n_variables is None else n_variables
     )
@@ -184,7 +194,7 @@ def simulate(
     streams = as_generator(random_state).spawn(6)
     graph_rng, model_rng, target_rng, intervention_rng, row_rng, shuffle_rng = streams
     # Later additions hang below the last stream: a generator that was handed in moves on as it always did.
-    response_rng, unit_rng, violation_rng = shuffle_rng.spawn(3)
+    response_rng, unit_rng, violation_rng, visit_rng = shuffle_rng.spawn(4)
     names = [f"X{j + 1}" for j in range(d)]
     adjacency = graphs.random_dag(d, **density, kind=graph, rng=graph_rng)
     units = np.ones(d)
@@ -207,7 +217,8 @@ def simulate(
         regime_scms.append(scm.do(draws))
 
     assigned = np.repeat(np.arange(k), sizes)
-    regimes = np.where(response_rng.random(len(assigned)) < responding, assigned, 0)
+    groups = _groups(sizes, together) if visit is None else _visits(sizes, visit, visit_rng)
+    regimes = np.where(response_rng.random(len(assigned))[groups] < responding, assigned, 0)
     values = np.concatenate(
         [
             _rows(scm, regime_scm, regimes[assigned == regime] == regime, rng)
@@ -216,7 +227,10 @@ def simulate(
     )
     if shuffle:
         permutation = shuffle_rng.permutation(len(values))
+        if visit is not None:  # visits change places, rows of a visit do not
+            permutation = np.argsort(visit_rng.permutation(groups.max() + 1)[groups], kind="stable")
         values, regimes, assigned = values[permutation], regimes[permutation], assigned[permutation]
+        groups = pd.factorize(groups[permutation])[0].astype(np.int64)  # numbers must not tell regimes
     mean, scale = np.zeros(d), np.ones(d)
     if standardize or (standardize is None and not settings.arbitrary_units):
         mean, scale = _pooled_scaling(values)
@@ -237,8 +251,25 @@ def simulate(
         mean=pd.Series(mean, index=names),
         scale=pd.Series(scale, index=names),
         assigned=assigned,
+        groups=groups,
         violation=violation,
     )
+
+
+def _groups(sizes: npt.NDArray[np.int64], group_size: int) -> npt.NDArray[np.int64]:
+    """Group of every row, numbered through all regimes, whose rows come one after another."""
+    first, groups = 0, []
+    for size in sizes.tolist():
+        groups.append(first + np.arange(size) // group_size)
+        first += -(-size // group_size)
+    return np.concatenate(groups)
+
+
+def _visits(sizes: npt.NDArray[np.int64], mean: float, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Visit of every row, numbered through all regimes, whose rows come one after another; geometric lengths."""
+    starts = rng.random(int(sizes.sum())) < 1.0 / mean
+    starts[(np.cumsum(sizes) - sizes)[sizes > 0]] = True
+    return np.cumsum(starts) - 1
 
 
 def _rows(

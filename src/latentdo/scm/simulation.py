@@ -33,6 +33,8 @@ class Simulation:
         The model's units are ``X * scale + mean``, where no violation changed ``X`` afterwards.
     assigned : ndarray of int [n]
         Regime whose intervention every row was meant to undergo: ``regimes``, if all of them responded.
+    groups : ndarray of int [n]
+        Group of every row; the rows of a group share their regime. Every row is one of its own by default.
     violation : str or None
         What was done to ``X`` afterwards, so that the models are no longer exact.
     """
@@ -46,6 +48,7 @@ class Simulation:
     mean: pd.Series
     scale: pd.Series
     assigned: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int64]
     violation: str | None = None
 
     @property
@@ -112,7 +115,11 @@ class Simulation:
                 density[:, regime] += scm.log_density_terms(values, scm.targets).sum(axis=1)
         return np.asarray(density + np.log(self.scale.to_numpy()).sum())
 
-    def bayes_responsibilities(self, X: pd.DataFrame | npt.ArrayLike | None = None) -> FloatArray:
+    def bayes_responsibilities(
+        self,
+        X: pd.DataFrame | npt.ArrayLike | None = None,
+        groups: npt.NDArray[np.int64] | None = None,
+    ) -> FloatArray:
         r"""Posterior probability of every regime under the true model: the best assignment there is.
 
         :math:`q(k \mid x) \propto w_k\, p(x \mid k)` with ``regime_weights`` as :math:`w`. No method that
@@ -122,6 +129,9 @@ class Simulation:
         ----------
         X
             Rows in the units of ``self.X``; by default ``self.X`` itself.
+        groups
+            Group of every row, if it is known which rows share their regime: then the posterior is that of the group,
+            with the share of rows in a regime for its weight.
 
         Returns
         -------
@@ -131,7 +141,13 @@ class Simulation:
         weights = self.regime_weights
         with np.errstate(divide="ignore"):  # a regime without rows has weight zero, log-weight -inf
             log_weights = np.log(weights)
-        joint = self.log_density(X) + log_weights
+        density = self.log_density(X)
+        if groups is not None:
+            _, of_row = np.unique(groups, return_inverse=True)
+            pooled = np.zeros((of_row.max() + 1, density.shape[1]))
+            np.add.at(pooled, of_row, density)
+            density = pooled[of_row]
+        joint = density + log_weights
         impossible = np.isneginf(joint).all(axis=1)
         joint[impossible] = log_weights
         return np.asarray(special.softmax(joint, axis=1))

@@ -174,6 +174,12 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
     from latentdo.solvers.gradient import GradientConfiguration
     from latentdo.solvers.gradient import solve as solve_by_gradient
 
+    if dataset.groups is not None or dataset.time is not None:
+        given = "groups=" if dataset.groups is not None else "time="
+        raise ValueError(
+            f"{given} is not available with solver={request.chosen_solver!r}, which assigns every row on its own; use "
+            "solver='search'"
+        )
     if request.max_parents is not None:
         raise ValueError(
             f"max_parents is not available with solver={request.chosen_solver!r}; use solver='search'"

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
-from latentdo.model.assignment import assign
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import FittedModel
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.settings import (
@@ -85,29 +85,31 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     return replace(dataset, x=x)
 
 
-def responsibilities_of_seen(model: FittedModel, z: Array, hidden: NDArray[np.bool_]) -> Array:
+def responsibilities_of_seen(
+    model: FittedModel, z: Array, hidden: NDArray[np.bool_], units: Units = SEPARATE
+) -> Array:
     """Responsibilities ``[n, K]`` of rows by what is not ``hidden [n, d]`` of them.
 
     Where something is, the density of the rest is that of a Gaussian with the moments of the regime.
     """
-    out = model.responsibilities(z)
+    out = model.log_density(z)
+    rng, prior = np.random.default_rng(0), model.prior
     rows = np.flatnonzero(hidden.any(axis=1))
     if not rows.size:
-        return out
-    rng, weights = np.random.default_rng(0), model.topology.weights
-    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(weights.size)]
+        return units.assign(out, prior).responsibilities
+    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(prior.weights.size)]
     patterns, which = np.unique(hidden[rows], axis=0, return_inverse=True)
     for place, pattern in enumerate(patterns):
         mine, seen = rows[which.ravel() == place], np.flatnonzero(~pattern)
-        density = np.zeros((mine.size, weights.size))
+        density = np.zeros((mine.size, prior.weights.size))
         for k, drawn in enumerate(draws if seen.size else []):
             spread = np.cov(drawn[:, seen].T).reshape(seen.size, seen.size)
             ridge = FILLING_RIDGE * np.eye(seen.size)
             density[:, k] = multivariate_normal(drawn[:, seen].mean(axis=0), spread + ridge).logpdf(
                 z[mine][:, seen]
             )
-        out[mine] = assign(density, weights).responsibilities
-    return out
+        out[mine] = density
+    return units.assign(out, prior).responsibilities
 
 
 def _begin(z: Array, hidden: list[Hidden], rng: np.random.Generator) -> None:

@@ -76,6 +76,10 @@ SEARCH_STARTS_A_NETWORK: Final = 4
 # Regimes and mechanisms: what can be fitted at all
 # ---------------------------------------------------------------------------------------------------------------
 
+STRETCH: Final = 10
+"""Neighbours in time that go together where regimes are proposed: enough to show a shift of one standard deviation, few
+beside the visits that a series can show."""
+
 MIN_ROWS: Final = 10.0
 """A free regime with fewer (soft) rows is dropped."""
 

@@ -38,7 +38,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         By default the priors of edges (the paper's xi) and targets (gamma) and, for the gradient solvers, the
         concentration (alpha) and the learning rate.
     validation_fraction : float
-        Share of the rows that score. Known regimes are spread proportionally.
+        Share of the rows (of the groups, if there are any) that score. Known regimes are spread proportionally.
     storage : str or Path, optional
         Where trials are kept: a file (SQLite; created if absent), or any storage URL of Optuna. A later fit with the
         same data and settings goes on from there. None: in memory.
@@ -99,6 +99,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         *,
         regimes: Any = None,
         targets: Any = None,
+        groups: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Run the trials that are still missing, choose, and fit to all rows.
@@ -111,6 +112,8 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             Ignored.
         regimes, targets
             See :meth:`LatentInterventionDAG.fit`. Rows with a label are scored together with it.
+        groups
+            See :meth:`LatentInterventionDAG.fit`. Groups are held out, and scored, whole.
         progress : callable, optional
             Called with a dict after every trial.
         """
@@ -122,6 +125,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             X,
             regimes,
             targets,
+            groups,
             space=self.space,
             validation_fraction=self.validation_fraction,
             random_state=self.random_state,
@@ -143,23 +147,23 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         self.best_params_ = dict(next(t for t in finished if place_of(t) == number).params)
         self.best_score_ = float(chosen["held_out"])
         self.best_estimator_: LatentInterventionDAG = clone(base).set_params(**self.best_params_)
-        self.best_estimator_.fit(X, regimes=regimes, targets=targets)
+        self.best_estimator_.fit(X, regimes=regimes, targets=targets, groups=groups)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any, *, groups: Any = None) -> NDArray[np.int64]:
         """Most probable regime of new rows under the chosen estimator, ``[n]``."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict(X)
+        return self.best_estimator_.predict(X, groups=groups)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, *, groups: Any = None) -> Array:
         """Posterior probability of every regime under the chosen estimator, ``[n, n_regimes_]``."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X)
+        return self.best_estimator_.predict_proba(X, groups=groups)
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+    def score(self, X: Any, y: Any = None, *, groups: Any = None) -> float:  # noqa: ARG002
         """Mean log-density a row under the chosen estimator, in the user's units."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.score(X)
+        return self.best_estimator_.score(X, groups=groups)
 
     def _run(self, optuna: Any, study: optuna_types.Study, task: Task, progress: Progress | None) -> None:
         """Ask, fit, tell, until the study holds enough trials, whoever ran them."""

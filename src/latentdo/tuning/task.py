@@ -16,6 +16,7 @@ from sklearn.base import clone
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import plain, read_rows
+from latentdo.estimator.queries import units_of
 from latentdo.notices import collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
@@ -52,6 +53,7 @@ class Task:
         X: Any,
         regimes: Any,
         targets: Any,
+        groups: Any,
         *,
         space: Space | None,
         validation_fraction: float,
@@ -59,7 +61,7 @@ class Task:
     ) -> Task:
         """Read and split the rows, and check what is to be varied."""
         parameters = base.get_params()
-        dataset = read_rows(base, X, regimes, targets)
+        dataset = read_rows(base, X, regimes, targets, groups)
         given = default_space(base, dataset.n_variables) if space is None else space
         varied = {name: checked(name, choice, base, dataset.n_variables) for name, choice in given.items()}
         if not varied:
@@ -67,7 +69,12 @@ class Task:
         train, test = dataset.split(1.0 - validation_fraction, random_state)
         fixed = {k: v for k, v in parameters.items() if k not in varied and k not in _IRRELEVANT}
         parts = {
-            "data": (dataset.content_hash(), _digest(dataset.regimes), _digest(dataset.targets)),
+            "data": (
+                dataset.content_hash(),
+                _digest(dataset.regimes),
+                _digest(dataset.targets),
+                *(() if dataset.groups is None else (_digest(dataset.groups),)),
+            ),
             "estimator": sorted(fixed.items()),
             "space": sorted(varied.items()),
             "validation_fraction": validation_fraction,
@@ -83,24 +90,36 @@ class Task:
         began = time.perf_counter()
         estimator = clone(self.estimator).set_params(**values)
         with collecting():  # the fit to all rows will say it once
-            estimator.fit(self.train.to_frame(), regimes=self.train.labels(), targets=self.targets)
+            estimator.fit(
+                self.train.to_frame(),
+                regimes=self.train.labels(),
+                targets=self.targets,
+                groups=self.train.groups,
+            )
         if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
             raise KeyboardInterrupt
-        scores = held_out_log_likelihood(estimator, self.test.to_frame(), self.test.labels())
+        scores = held_out_log_likelihood(
+            estimator, self.test.to_frame(), self.test.labels(), groups=self.test.groups
+        )
         if not np.isfinite(scores.mean()):
             raise ArithmeticError("the held-out log-likelihood is not finite")
-        blocks = max(min(_BLOCKS, len(scores) // 5), 1)
+        units = np.arange(len(scores))
+        if self.test.groups is not None:  # blocks of whole groups, which are independent
+            units = np.unique(self.test.groups, return_inverse=True)[1]
+        blocks = max(min(_BLOCKS, int(units.max() + 1) // 5), 1)
         return {
             "held_out": float(scores.mean()),
             "edges": int(estimator.adjacency_.to_numpy().sum()),
             "targets": int(estimator.targets_.to_numpy().sum()),
             "regimes": int(estimator.n_regimes_),
             "seconds": time.perf_counter() - began,
-            "blocks": [float(scores[b::blocks].mean()) for b in range(blocks)],
+            "blocks": [float(scores[units % blocks == b].mean()) for b in range(blocks)],
         }
 
 
-def held_out_log_likelihood(estimator: LatentInterventionDAG, X: Any, regimes: Any = None) -> Array:
+def held_out_log_likelihood(
+    estimator: LatentInterventionDAG, X: Any, regimes: Any = None, *, groups: Any = None
+) -> Array:
     """Log-density of rows that a fitted estimator has not seen, in the user's units, ``[n]``.
 
     Parameters
@@ -111,7 +130,9 @@ def held_out_log_likelihood(estimator: LatentInterventionDAG, X: Any, regimes: A
         New rows.
     regimes : sequence of n labels, optional
         Their labels; None where unknown. A row with a label that the estimator knows counts ``log p(x, label)``, any
-        other ``log p(x)``.
+        other ``log p(x)``. With groups they are labels of groups.
+    groups : sequence of n labels, optional
+        Which rows share their regime; each carries an equal part of what its group counts.
 
     Examples
     --------
@@ -122,14 +143,18 @@ def held_out_log_likelihood(estimator: LatentInterventionDAG, X: Any, regimes: A
     >>> held_out_log_likelihood(estimator, rows[200:]).shape
     (100,)
     """
-    scores = estimator.score_samples(X)
+    scores = estimator.score_samples(X, groups=groups)
     if regimes is None:
         return scores
     position = {name: k for k, name in enumerate(estimator.regime_names_)}
     index = np.array([-1 if label is None else position.get(label, -1) for label in regimes])
     known = np.flatnonzero(index >= 0)
-    probability = estimator.predict_proba(X)[known, index[known]]
-    scores[known] += np.log(np.maximum(probability, _FLOOR))
+    probability = estimator.predict_proba(X, groups=groups)[known, index[known]]
+    gain = np.log(np.maximum(probability, _FLOOR))
+    if groups is not None:  # once per group
+        units = units_of(X, groups, len(scores))
+        gain /= units.spread(units.sums(np.ones(len(scores))))[known]
+    scores[known] += gain
     return scores
 
 

@@ -22,6 +22,7 @@ def explain(
     *,
     data: Path,
     rows: Rows,
+    group_column: str | None = None,
     against: str | None = None,
     json: Flag = False,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
@@ -41,6 +42,8 @@ def explain(
         A table with the same variables; other columns are left out.
     rows
         Numbers of the rows, counted from 0, or their names in an .h5ad file.
+    group_column
+        Column that says which rows share their regime: all rows of a group then decide together.
     against
         The regime to compare with; by default the reference, and for rows of the reference the likeliest other one.
     json
@@ -52,7 +55,9 @@ def explain(
     check_results(results)
     estimator = LatentInterventionDAG.load(results / "model.safetensors")
     given = read.arguments() | {"columns": list(estimator.result_.columns), "drop": None}
-    X = read_table(data, **given)
+    X, groups = read_table(data, **given), None
+    if group_column is not None:
+        X, groups = read_table(data, group_column=group_column, **given)
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]
     if absent:
@@ -60,7 +65,14 @@ def explain(
             f"{data.name} has no row {', '.join(absent)}; rows are {X.index[0]} to {X.index[-1]}, counted from 0."
         )
     other = None if against is None else find_regime(against, estimator.regime_names_)
-    table = estimator.explain(X.loc[[names[row] for row in rows]], against=other)
+    asked = [names[row] for row in rows]
+    if groups is None:
+        table = estimator.explain(X.loc[asked], against=other)
+    else:
+        mine = groups.loc[asked].dropna().unique()
+        company = [*asked, *X.index[groups.isin(mine) & ~X.index.isin(asked)]]
+        table = estimator.explain(X.loc[company], groups=groups.loc[company], against=other)
+        table = table[table["row"].isin(asked)]
     if json:
         print_json({"rows": table.to_dict("records")})
         return

@@ -52,6 +52,8 @@ def fit(
     - `--transform log` for columns that are positive and skewed
     - `--drop id date` for columns that are no measurements
     - `--regime-column condition --observational control` for a column of conditions, empty where unknown
+    - `--group-column plate` for rows that share their regime: a plate, a run, an animal
+    - `--time-column time` for rows in order of time, whose neighbours tend to share their regime
     - `--knowledge known.toml`, or `--forbidden CAUSE EFFECT`, for arrows that you know to be absent or present
     - `--density nonlinear` if the scatter plots in the report show bends
 

@@ -28,6 +28,8 @@ def simulate(
     noise: str = "gaussian",
     noise_scale: Literal["constant", "growing"] = "constant",
     penetrance: float = 1.0,
+    group_size: int = 1,
+    mean_duration: float | None = None,
     violation: str | None = None,
     graph: Literal["erdos-renyi", "scale-free"] = "erdos-renyi",
     observational: bool = True,
@@ -68,6 +70,11 @@ def simulate(
         Whether the noise grows with the signal; only with "field".
     penetrance
         Probability that a row responds to its intervention.
+    group_size
+        Rows that share a regime; regimes.csv, and data.csv as a column "group", then say which.
+    mean_duration
+        Rows are one series in which regimes take turns; a visit lasts so many rows on average. data.csv then has a
+        column "time".
     violation
         One way in which real tables break the model, such as "rounding", "zeros" or "common-factor".
     graph
@@ -99,6 +106,11 @@ def simulate(
         }
         if penetrance < 1:
             tables["regimes.csv"]["assigned"] = drawn.assigned
+        if group_size > 1:
+            tables["regimes.csv"]["group"] = drawn.groups
+            tables["data.csv"] = drawn.X.assign(group=drawn.groups)
+        if mean_duration is not None:
+            tables["data.csv"] = drawn.X.assign(time=range(len(drawn.X)))
         with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
             for name, table in tables.items():
                 with place(name) as path:
@@ -110,7 +122,8 @@ def simulate(
     if json:
         print_json({"out": str(out), "rows": n, "variables": d, "regimes": drawn.n_regimes, "files": files})
         return
+    grouped = " --group-column group" if group_size > 1 else " --time-column time" if mean_duration else ""
     say(
         f"Wrote {n} rows of {d} variables under {drawn.n_regimes} regimes to {out}.\n"
-        f"Next: latentdo fit {out / 'data.csv'} --out results, then latentdo evaluate results --truth {out}"
+        f"Next: latentdo fit {out / 'data.csv'} --out results{grouped}, then latentdo evaluate results --truth {out}"
     )

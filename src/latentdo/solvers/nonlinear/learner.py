@@ -170,7 +170,8 @@ class NetworkLearner(RowLearner):
         self, problem: Problem, statistics: WeightedRows, adjacency: Graph, targets: Graph
     ) -> Array:
         """See :class:`.learner.Learner`."""
-        state = weigh(problem, self.fit(problem, statistics, adjacency, targets))
+        fitted = self.fit(problem, statistics, adjacency, targets)
+        state = weigh(problem, problem.weighted(fitted, statistics.responsibilities))
         probabilities = np.asarray(expit(self.target_gains(problem, state)))
         # Targets that the search refused although they would gain (their network is at fault) are open, not certain.
         probabilities = np.where(targets == 1, probabilities, np.minimum(probabilities, LIKELY))

@@ -52,7 +52,12 @@ def find_minority(
     values = np.column_stack([np.ones(problem.n_rows), y])
     codes = np.ascontiguousarray(problem.known[:, j])
     for _ in range(MINORITY_ROUNDS):
-        known = knowing(log_density=mechanism.log_density(x, y), labels=problem.labels, codes=codes)
+        known = knowing(
+            log_density=mechanism.log_density(x, y),
+            labels=problem.labels,
+            codes=codes,
+            groups=problem.units.numbers(),
+        )
         two_mechanisms(values, 0, 1, known, weights, second, 1, 0.0, FEWEST_MINORITY)
         weights[:] = 1.0
         mechanism = fit_mechanism(

@@ -89,6 +89,7 @@ class _Lattice:
         self.problem = problem
         self.z = np.ascontiguousarray(problem.z[rows])
         self.labels = problem.labels[rows]
+        self.units = problem.units.pooled.take(rows)
         self.seed = seed
         self.loglik: dict[tuple[int, tuple[int, ...]], float] = {}
         self.minority: dict[tuple[int, tuple[int, ...]], Array | NDArray[np.float32]] = {}
@@ -116,7 +117,7 @@ class _Lattice:
         products = np.empty((q + 1, q + 1))
         products[:q, :q], products[-1], products[:, -1] = gram, moments, moments
         codes = np.ascontiguousarray(self.problem.known[:, j])
-        known = knowing(products=products, labels=self.labels, codes=codes)
+        known = knowing(products=products, labels=self.labels, codes=codes, groups=self.units.numbers())
         second = np.array(start, dtype=np.float64)
         value = float(
             two_mechanisms(
@@ -130,10 +131,11 @@ class _Lattice:
 
     def _guesses(self, j: int) -> list[Array]:
         """First guesses of who the minority is: both ends, the middle, the outside; each label, if there are any."""
-        rank = np.argsort(np.argsort(self.z[:, j])) / max(len(self.z) - 1, 1)
+        means = self.units.means(self.z[:, j])
+        rank = np.argsort(np.argsort(means)) / max(len(means) - 1, 1)
         distance = np.abs(rank - 0.5)
-        guesses = [
-            MINORITY_DOUBT + MINORITY_CERTAINTY * mask.astype(np.float64)
+        guesses: list[Array] = [
+            self.units.spread(MINORITY_DOUBT + MINORITY_CERTAINTY * mask.astype(np.float64))
             for mask in (
                 rank < MINORITY_TAIL,
                 rank > 1.0 - MINORITY_TAIL,
@@ -189,7 +191,7 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
     Where the graph leaves the order open, variables of less ``lateness [d]`` come first.
     """
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(problem.n_rows)[:ROUGH_ROWS])
+    rows = np.sort(problem.units.first(rng.permutation(problem.n_rows), ROUGH_ROWS))
     lattice = _Lattice(problem, rows, seed)
     candidates = _candidates(lattice)
     parent_sets = _parent_sets(candidates, problem)
@@ -219,7 +221,8 @@ def rough_graph(problem: Problem, *, seed: int, lateness: Array | None = None) -
 
 def bend(problem: Problem, *, seed: int) -> float:
     """Nats a row that a curve gains over a straight line, minorities set aside, in the clearest pair of variables."""
-    rows = np.sort(np.random.default_rng(seed).permutation(problem.n_rows)[:ROUGH_ROWS])
+    rng = np.random.default_rng(seed)
+    rows = np.sort(problem.units.first(rng.permutation(problem.n_rows), ROUGH_ROWS))
     lattice = _Lattice(problem, rows, seed)
     largest = 0.0
     for i in range(problem.n_variables):

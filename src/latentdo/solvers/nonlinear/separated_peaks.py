@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
+from latentdo.model.assignment import Prior
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.shapes import UNKNOWN, choose_shape
@@ -43,7 +43,9 @@ def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[
     noise = Noise(*shape)
     if noise.is_row:
         return [rows]  # its law has one peak
-    share = softmax(noise.log_joint(residual), axis=1)
+    # The weights of the Gaussians are shares of rows; a group, whose rows go together, pays for its peak once.
+    density = noise.log_joint(residual) - np.log(noise.weights)
+    share = problem.units.pooled.assign(density, Prior(noise.weights)).responsibilities
     groups = [share[:, a] for a in range(share.shape[1])]
     while len(groups) > 1:
         sizes = np.array([rows @ group for group in groups])

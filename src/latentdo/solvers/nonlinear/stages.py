@@ -292,6 +292,7 @@ def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStandin
     networks = run.networks()
     statistics = networks.learner.statistics(networks, responsibilities, state.model)
     model = networks.learner.fit(networks, statistics, state.adjacency, targets)
+    model = problem.weighted(model, responsibilities)
     finer = replace(weigh(problem, model), responsibilities=responsibilities)
     fresh = look(run, replace(standing, state=finer))
     for stage in FINISH:

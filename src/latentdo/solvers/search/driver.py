@@ -17,14 +17,16 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints
+from latentdo.model.assignment import Groups, Units
 from latentdo.model.penalties import Penalties
+from latentdo.model.series import Series
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Status
 from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.problem import Problem, known_targets
 from latentdo.solvers.search.reporting import Journal, Progress, canonical, regime_names
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import MAX_VARIABLES, SCEPTICISM
+from latentdo.solvers.settings import MAX_VARIABLES, SCEPTICISM, STRETCH
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,15 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
+        units=_units(dataset),
     )
+
+
+def _units(dataset: Dataset) -> Units:
+    """How the rows belong together."""
+    if dataset.time is not None:
+        return Series.by_time(dataset.time, dataset.series, STRETCH)
+    return Groups.of(dataset.groups)
 
 
 def search(
@@ -217,7 +227,7 @@ def _search(
     limit = configuration.search_rows or strategy.search_rows(problem, configuration)
     some = problem
     if problem.n_rows > limit:
-        some = problem.take(np.sort(rng.choice(problem.n_rows, limit, replace=False)))
+        some = problem.take(problem.units.draw(problem.n_rows, limit, rng))
     run = Run(some, configuration, Journal(progress), rng)
     status: Status = "converged"
     try:
@@ -266,5 +276,7 @@ def make_result(
         history=tuple(journal.entries),
         comparison=tuple(comparison),
         data_hash=dataset.content_hash(),
+        groups=dataset.groups,
+        group_names=dataset.group_labels,
         seconds=time.perf_counter() - journal.began,
     )

@@ -22,21 +22,36 @@ from latentdo.solvers.settings import (
 
 def assign_rows(problem: Problem, model: FittedModel) -> tuple[NDArray[np.float64], float]:
     """E-step: exact responsibilities of the rows here, and the log-likelihood of those of all ranks."""
+    return _assigned(problem, _log_density(problem, model), model)
+
+
+def _log_density(problem: Problem, model: FittedModel) -> NDArray[np.float64]:
     n = problem.n_rows
-    responsibilities = np.empty((n, model.topology.n_regimes))
-    loglik = 0.0
+    log_density = np.empty((n, model.topology.n_regimes))
     for first in range(0, n, BLOCK):
         rows = slice(first, min(first + BLOCK, n))
-        found = model.assign(problem.z[rows], problem.labels[rows])
-        loglik += float(found.log_likelihood.sum())
-        responsibilities[rows] = found.responsibilities
-    return responsibilities, float(problem.ranks.sum(loglik))
+        log_density[rows] = model.log_density(problem.z[rows])
+    return log_density
+
+
+def _assigned(
+    problem: Problem, log_density: NDArray[np.float64], model: FittedModel
+) -> tuple[NDArray[np.float64], float]:
+    found = problem.units.assign(log_density, model.prior, problem.labels)
+    return found.responsibilities, float(problem.ranks.sum(float(found.log_likelihood.sum())))
 
 
 def weigh(problem: Problem, model: FittedModel) -> State:
-    """The evidence of a model, of whatever mechanisms: assign the rows under it, and count what it costs."""
-    responsibilities, loglik = assign_rows(problem, model)
-    return State(responsibilities, model, loglik, problem.penalties.cost(model, problem.n_total))
+    """The evidence of a model, of whatever mechanisms: assign the rows under it, and count what it costs.
+
+    A prior that could only be guessed without looking at the rows is settled first.
+    """
+    log_density = _log_density(problem, model)
+    guess = model.prior
+    prior = problem.units.settle(log_density, guess, problem.labels)
+    model = model if prior is guess else model.with_prior(prior)
+    responsibilities, loglik = _assigned(problem, log_density, model)
+    return State(responsibilities, model, loglik, problem.cost(model, responsibilities))
 
 
 def drop_small(
@@ -86,7 +101,8 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
         chosen = targets
         if chosen is None:
             chosen, _ = learner.choose_targets(problem, statistics, adjacency, target_prior=target_prior)
-        model = learner.fit(problem, statistics, adjacency, chosen)
+        fitted = learner.fit(problem, statistics, adjacency, chosen)
+        model = problem.weighted(fitted, responsibilities, model)
         state = weigh(problem, model)
         responsibilities = state.responsibilities
         if best is not None:

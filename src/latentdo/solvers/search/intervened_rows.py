@@ -44,15 +44,20 @@ class Known(NamedTuple):
         Label of every row, or -1. Rows of a label go together: all to the mechanism that explains them better.
     codes : ndarray of int8
         For every label, what is known of it in this variable: ``FREE``, ``REFERENCE`` or ``TARGET``.
+    groups : ndarray [n] of int64
+        Group of every row, numbered from 0 without gaps. Rows of a group follow the same mechanism, and weigh the same.
     """
 
     log_density: NDArray[np.float64]
     products: NDArray[np.float64]
     labels: NDArray[np.int64]
     codes: NDArray[np.int8]
+    groups: NDArray[np.int64]
 
 
-_UNKNOWN = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8))
+_UNKNOWN = Known(
+    np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64)
+)
 
 
 def knowing(**what: NDArray[Any]) -> Known:
@@ -74,6 +79,8 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     n, width = rows.shape
     total = weights.sum()
     log_first, log_second = np.empty(n), np.empty(n)
+    each = _shares_of_groups(known.groups)
+    units = total if each.size == 0 else (weights * each[known.groups]).sum()
     factor = np.zeros((width, width))
     before, loglik = -np.inf, -np.inf
     for step in range(iterations):
@@ -95,9 +102,12 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
         if alone:
             return (weights * log_first).sum()
         _regress(rows, n_second, np.empty((0, 0)), weights, leaving, factor, log_second)
-        log_first += np.log(rest / total)
-        log_second += np.log(share / total)
-        loglik = _posterior(log_first, log_second, np.log(share / rest), known, weights, second)
+        if each.size:  # mixing weights are shares of groups
+            share = (leaving * each[known.groups]).sum()
+            rest = units - share
+        loglik = _posterior(
+            log_first, log_second, np.log(rest / units), np.log(share / units), known, each, weights, second
+        )
         if loglik - before < tolerance and step > 0:
             break
         before = loglik
@@ -139,39 +149,61 @@ def _subtracted_gram(rows, products, others, weights, gram):  # type: ignore[no-
 
 
 @njit
-def _posterior(log_first, log_second, log_odds, known, weights, second):  # type: ignore[no-untyped-def]
+def _shares_of_groups(groups):  # type: ignore[no-untyped-def]
+    """The part of its group that a row is, for every group."""
+    sizes = np.zeros(groups.max() + 1 if groups.size else 0)
+    for group in groups:
+        sizes[group] += 1.0
+    return 1.0 / sizes
+
+
+@njit
+def _posterior(  # type: ignore[no-untyped-def]
+    log_first, log_second, log_rest, log_share, known, each, weights, second
+):
     """Fill ``second`` with the posterior of the second mechanism; returns the log-likelihood.
 
-    Mixing weights are shares of rows and say nothing of a whole label, which is decided by the densities alone.
+    The mixing weights, whose logarithms are ``log_rest`` and ``log_share``, say nothing of a whole label, which is
+    decided by the densities alone. A group pays for its mechanism once; ``each`` of its rows is a part of it.
     """
     gain = np.zeros(known.codes.size)
     for i in range(known.labels.size):
         if known.labels[i] >= 0:
-            gain[known.labels[i]] += log_second[i] - log_first[i] - log_odds
+            gain[known.labels[i]] += log_second[i] - log_first[i]
+    pooled_first, pooled_second = np.full(each.size, log_rest), np.full(each.size, log_share)
+    for i in range(known.groups.size):
+        pooled_first[known.groups[i]] += log_first[i]
+        pooled_second[known.groups[i]] += log_second[i]
     loglik = 0.0
     for i in range(second.size):
         label = known.labels[i] if known.labels.size else -1
-        low, high = min(log_first[i], log_second[i]), max(log_first[i], log_second[i])
         if label >= 0:
             code = known.codes[label]
             hit = code == TARGET or (code == FREE and gain[label] > 0.0)
             second[i] = 1.0 if hit else 0.0
-            loglik += weights[i] * (log_second[i] if hit else log_first[i])
+            loglik += weights[i] * (log_second[i] + log_share if hit else log_first[i] + log_rest)
+            continue
+        if each.size:
+            group = known.groups[i]
+            first, other, part = pooled_first[group], pooled_second[group], each[group]
         else:
-            ratio = np.exp(low - high)
-            second[i] = (ratio if log_first[i] > log_second[i] else 1.0) / (1.0 + ratio)
-            loglik += weights[i] * (high + np.log1p(ratio))
+            first, other, part = log_first[i] + log_rest, log_second[i] + log_share, 1.0
+        low, high = min(first, other), max(first, other)
+        ratio = np.exp(low - high)
+        second[i] = (ratio if first > other else 1.0) / (1.0 + ratio)
+        loglik += weights[i] * part * (high + np.log1p(ratio))
     return loglik
 
 
 @njit
 def minority_table(  # type: ignore[no-untyped-def]
-    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations
+    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations, groups
 ):
     """Penalised mixture likelihood of every parent set within ``candidates``, ``[2^c]``.
 
     Small sets try every column of ``starts [n, s]`` (which rows might be the minority); larger ones continue from
-    the best of their subsets, whose minority is nearly theirs. Also returns the minority posterior of every set.
+    the best of their subsets, whose minority is nearly theirs. ``groups [n]`` says which rows go together, if not
+    empty. Also returns the minority posterior of every set.
     """
     n = z.shape[0]
     n_candidates = candidates.shape[0]
@@ -180,7 +212,7 @@ def minority_table(  # type: ignore[no-untyped-def]
     posterior = np.zeros((1 << n_candidates, n))
     weights = np.ones(n)
     second = np.empty(n)
-    known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8))
+    known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), groups)
     rows = np.ones((n, n_candidates + 2))
     for mask in range(1 << n_candidates):
         size, prior, parent_set = 0, 0.0, -1

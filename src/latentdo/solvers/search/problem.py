@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs.constraints import Constraints
+from latentdo.model.assignment import SEPARATE, Prior, Units
+from latentdo.model.fitted import FittedModel
 from latentdo.model.penalties import Penalties
 from latentdo.ranks import Ranks
 from latentdo.solvers.search.learner import Learner, MomentLearner
@@ -39,6 +41,8 @@ class Problem:
         Largest number of regimes.
     min_rows : float
         A regime with fewer (soft) rows is dropped.
+    units : Units
+        How rows belong together: what is assigned as one, and what the weights of regimes are shares of.
     learner : Learner
         The family of mechanisms: how they are learnt from rows that are assigned.
     n_total : int
@@ -55,6 +59,7 @@ class Problem:
     imperfect: bool
     max_regimes: int
     min_rows: float = MIN_ROWS
+    units: Units = SEPARATE
     learner: Learner = field(default_factory=MomentLearner)
     n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)
@@ -111,16 +116,61 @@ class Problem:
         """(Soft) number of rows of every regime, those of other ranks included."""
         return self.ranks.sum(responsibilities.sum(axis=0))
 
+    @property
+    def n_units(self) -> int:
+        """Number of units, those of other ranks included."""
+        return self.units.number(self.n_total)
+
+    def unit_counts(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(Soft) number of units of every regime, those of other ranks included."""
+        return self.ranks.sum(self.units.total(responsibilities))
+
+    def prior(self, responsibilities: NDArray[np.float64], before: FittedModel | None = None) -> Prior:
+        """What to believe of units before they are seen if they are assigned so.
+
+        What can only be guessed is as in the model ``before``, if there is one.
+        """
+        if self.units is SEPARATE:
+            return Prior(self.counts(responsibilities) / self.n_total)
+        prior = self.units.prior(responsibilities)
+        if before is not None and before.topology.duration > 0.0:
+            prior = prior._replace(duration=before.topology.duration)
+        return prior
+
+    def weighted(
+        self,
+        model: FittedModel,
+        responsibilities: NDArray[np.float64],
+        before: FittedModel | None = None,
+    ) -> FittedModel:
+        """A model that was fitted to rows, with the prior that its regimes have among units."""
+        if self.units is SEPARATE:
+            return model  # rows are units, and the shares of rows that learners know are the weights
+        return model.with_prior(self.prior(responsibilities, before))
+
+    def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
+        """What a model costs under which rows are assigned so; see :class:`.Penalties`."""
+        counts = None if self.units is SEPARATE else self.counts(responsibilities)
+        return self.penalties.cost(model, self.n_units, counts)
+
     def shared(self, ranks: Ranks) -> Problem:
-        """The same problem, of which this rank holds its share of the rows."""
-        if ranks.size == 1:
+        """The same problem, of which this rank holds its share of the rows.
+
+        Groups may lie anywhere in the table; where there are some, every rank has all rows.
+        """
+        if ranks.size == 1 or self.units is not SEPARATE:
             return self
         mine = self.take(np.arange(self.n_rows)[ranks.share(self.n_rows)])
         return replace(mine, ranks=ranks, n_total=self.n_rows)
 
     def take(self, rows: NDArray[np.int64]) -> Problem:
         """The same problem on some of the rows."""
-        return replace(self, design=np.ascontiguousarray(self.design[rows]), labels=self.labels[rows])
+        return replace(
+            self,
+            design=np.ascontiguousarray(self.design[rows]),
+            labels=self.labels[rows],
+            units=self.units.take(rows),
+        )
 
 
 def known_targets(

@@ -116,9 +116,9 @@ def propose_merges(problem: Problem, state: State) -> list[Merge]:
     resp = state.responsibilities
     learner = problem.learner
     statistics = learner.statistics(problem, resp, state.model)
-    counts = statistics.counts
+    counts = problem.unit_counts(resp)
     n = float(counts.sum())
-    entropy = -(resp * np.log(np.maximum(resp, TINY))).sum(axis=0)
+    entropy = -problem.units.total(resp * np.log(np.maximum(resp, TINY)))
     pairs = [(a, b) for a, b in combinations(range(state.n_regimes), 2) if b >= problem.n_labelled]
     merges = []
     for (a, b), (scores, targets) in zip(
@@ -129,7 +129,7 @@ def propose_merges(problem: Problem, state: State) -> list[Merge]:
         change += (
             _weight_term(counts[a] + counts[b], n) - _weight_term(counts[a], n) - _weight_term(counts[b], n)
         )
-        change += float(-(both * np.log(np.maximum(both, TINY))).sum()) - entropy[a] - entropy[b]
+        change -= float(problem.units.total(both * np.log(np.maximum(both, TINY)))) + entropy[a] + entropy[b]
         merges.append(Merge(change, a, b, targets))
     return sorted(merges, key=lambda one: one[:3], reverse=True)
 
@@ -312,7 +312,8 @@ def try_tails(problem: Problem, state: State) -> State:
     """
     known = problem.labels >= 0
     for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
-        rank = np.argsort(np.argsort(problem.z[:, j])) / problem.n_rows
+        values = problem.units.spread(problem.units.means(problem.z[:, j]))
+        rank = np.argsort(np.argsort(values)) / problem.n_rows
         for tail in (rank < TAIL, rank > 1.0 - TAIL):
             source = int(np.argmin(state.targets.sum(axis=1) - state.model.topology.weights))
             rows = np.flatnonzero(tail & ~known)

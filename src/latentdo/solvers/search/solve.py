@@ -114,7 +114,7 @@ class LinearStrategy:
         regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
-        return conclude(problem, configuration, state.adjacency, *regimes)
+        return conclude(problem, configuration, state.adjacency, *regimes, model=state.model)
 
 
 def conclude(
@@ -133,7 +133,7 @@ def conclude(
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
     statistics = learner.statistics(problem, responsibilities, fitted)
-    final = weigh(problem, fitted.with_weights(problem.counts(responsibilities) / problem.n_total))
+    final = weigh(problem, fitted.with_prior(problem.prior(responsibilities, model)))
     tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.settings import (
     MINORITY_TOLERANCE,
@@ -41,7 +42,7 @@ def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray
 
     It is found on some of the rows and carried to all.
     """
-    probe = rows[:: -(-rows.size // PROBE_ROWS)]
+    probe = problem.units.thin(rows, PROBE_ROWS)
     found = _best_split(problem, state, k, j, probe)
     if found is None:
         return None
@@ -79,11 +80,13 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     if problem.imperfect and parents.size:
         shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
     top, best = -np.inf, None
+    units = problem.units.pooled.take(rows)
+    groups = units.numbers()
     for base in bases:
-        density = knowing(log_density=base(rows))
+        density = knowing(log_density=base(rows), groups=groups)
         for columns in shapes:
             view = np.ascontiguousarray(problem.design[rows][:, columns])
-            for guess in guesses(density.log_density, z[:, j]):
+            for guess in guesses(density.log_density, z[:, j], units):
                 value = two_mechanisms(
                     view, 0, columns.size - 1, density, weights, guess, SPLIT_GLANCE, MINORITY_TOLERANCE
                 )
@@ -92,7 +95,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     if best is None:
         return None
     view = np.ascontiguousarray(problem.design[rows][:, best.columns])
-    density, share = knowing(log_density=best.base(rows)), best.share.copy()
+    density, share = knowing(log_density=best.base(rows), groups=groups), best.share.copy()
     value = two_mechanisms(
         view, 0, best.columns.size - 1, density, weights, share, SPLIT_STEPS, MINORITY_TOLERANCE
     )
@@ -104,20 +107,23 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
     known = problem.design[split.rows, split.columns[-1]]
     order = np.argsort(known)
     place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
-    share = np.array(split.share[order[place]])
+    units = problem.units.pooled.take(rows)
+    share = np.array(units.spread(units.means(split.share[order[place]])))
     view = np.ascontiguousarray(problem.design[rows][:, split.columns])
     n_second = split.columns.size - 1
-    density = knowing(log_density=split.base(rows))
+    density = knowing(log_density=split.base(rows), groups=units.numbers())
     two_mechanisms(
         view, 0, n_second, density, np.ones(rows.size), share, SPLIT_EXTENSION_STEPS, MINORITY_TOLERANCE
     )
     return share
 
 
-def guesses(base: NDArray[np.float64], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Who might leave: the rows that a mechanism explains worst, at three depths, and either end of the values."""
-    misfit = np.argsort(np.argsort(base)) / len(base)
-    rank = np.argsort(np.argsort(values)) / len(values)
+def guesses(
+    base: NDArray[np.float64], values: NDArray[np.float64], units: Units = SEPARATE
+) -> list[NDArray[np.float64]]:
+    """Who might leave: the units that a mechanism explains worst, at three depths, and either end of the values."""
+    means = units.means(base), units.means(values)
+    misfit, rank = (np.argsort(np.argsort(one)) / len(one) for one in means)
     masks = [misfit < depth for depth in SPLIT_MISFITS]
     masks += [rank < SPLIT_TAIL, rank > 1.0 - SPLIT_TAIL]
-    return [mask.astype(np.float64) for mask in masks]
+    return [units.spread(mask.astype(np.float64)) for mask in masks]

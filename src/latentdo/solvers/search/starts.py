@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
-from latentdo.model.assignment import LIKELY, assign
+from latentdo.model.assignment import LIKELY, Units, assign
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.solvers.search.em import assign_rows, refine, relearn
 from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
@@ -60,19 +60,24 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
 
 
 def gaussian_mixture(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
-    """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows."""
-    n, d = problem.z.shape
+    """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows.
+
+    Where rows belong together it is one of their means, in which weak shifts show that rows hide.
+    """
+    means = problem.units.means(problem.z)
+    n, d = means.shape
     kind = "full" if n / n_regimes > ROWS_PER_COVARIANCE * (d + 1) else "diag"
     with ignoring_in_sklearn(ConvergenceWarning):  # a start need not have converged
         mixture = GaussianMixture(n_regimes, covariance_type=kind, random_state=seed, reg_covar=CLUSTER_RIDGE)
-        return np.asarray(mixture.fit(problem.z).predict_proba(problem.z))
+        return problem.units.spread(mixture.fit(means).predict_proba(means))
 
 
 def k_means(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
-    """Hard clusters by distance alone."""
+    """Hard clusters by distance alone, of the means of rows that belong together."""
+    means = problem.units.means(problem.z)
     with ignoring_in_sklearn(ConvergenceWarning):  # fewer distinct rows than clusters
-        labels = KMeans(n_regimes, n_init=1, random_state=seed).fit_predict(problem.z)
-    return np.asarray(np.eye(n_regimes)[labels])
+        labels = KMeans(n_regimes, n_init=1, random_state=seed).fit_predict(means)
+    return problem.units.spread(np.eye(n_regimes)[labels])
 
 
 def residual(problem: Problem, seed: int) -> State:
@@ -84,8 +89,8 @@ def residual(problem: Problem, seed: int) -> State:
     """
     rng = np.random.default_rng(seed)
     free = np.flatnonzero(problem.labels < 0)
-    rows = rng.permutation(free)[:RESIDUAL_ROWS]
-    sample = np.ascontiguousarray(problem.z[rows])
+    rows = problem.units.first(rng.permutation(free), RESIDUAL_ROWS)
+    sample, units = np.ascontiguousarray(problem.z[rows]), problem.units.pooled.take(rows)
     covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
     limit = RESIDUAL_CANDIDATES if problem.n_variables <= WIDE else WIDE_CANDIDATES
     candidates = correlated_candidates(covariance, problem.constraints, limit)
@@ -99,8 +104,9 @@ def residual(problem: Problem, seed: int) -> State:
             required,
             problem.constraints.max_parents,
             problem.penalties.edge_prior,
-            _tails(sample[:, j]),
+            _tails(sample[:, j], units),
             MINORITY_STEPS,
+            units.numbers(),
         )
         return np.asarray(table)
 
@@ -117,12 +123,13 @@ def residual(problem: Problem, seed: int) -> State:
     return refine(problem, responsibilities, adjacency, iterations=RESIDUAL_STEPS, targets=targets)
 
 
-def _tails(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _tails(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
     """First guesses of who the minority is: the lowest, the highest and the middle tenth of the values."""
-    rank = np.argsort(np.argsort(values)) / max(len(values) - 1, 1)
+    means = units.means(values)
+    rank = np.argsort(np.argsort(means)) / max(len(means) - 1, 1)
     middle = np.abs(rank - 0.5) < 0.5 * MINORITY_TAIL
     masks = np.column_stack([rank < MINORITY_TAIL, rank > 1.0 - MINORITY_TAIL, middle])
-    return masks.astype(np.float64) * MINORITY_CERTAINTY
+    return units.spread(masks.astype(np.float64) * MINORITY_CERTAINTY)
 
 
 def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[np.float64]:
@@ -133,13 +140,13 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     n_second = n_first if problem.imperfect else 1
     best, found = -np.inf, np.zeros(problem.n_rows)
     weights = np.ones(problem.n_rows)
-    for start in _tails(problem.z[:, j]).T:
+    for start in _tails(problem.z[:, j], problem.units).T:
         second = start.copy()
         value = two_mechanisms(
             rows,
             n_first,
             n_second,
-            knowing(),
+            knowing(groups=problem.units.numbers()),
             weights,
             second,
             FINAL_MINORITY_STEPS,
@@ -152,15 +159,17 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
 
 def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
     """Regimes as sets of targets: none, every single minority, and combinations seen far more often than by chance."""
-    n, d = minority.shape
+    d = problem.n_variables
     patterns = [np.zeros(d)]
     sizes = minority.sum(axis=0)
     patterns += [np.eye(d)[j] for j in np.argsort(-sizes) if sizes[j] >= problem.min_rows]
-    hard = minority > LIKELY
+    hard = problem.units.means(minority) > LIKELY
+    n = len(hard)
     found, counts = np.unique(hard[hard.sum(axis=1) > 1], axis=0, return_counts=True)
     share = np.clip(hard.mean(axis=0), RAREST, 1 - RAREST)
     expected = n * np.exp(found @ np.log(share) + (~found) @ np.log1p(-share))
-    often = counts > np.maximum(CHANCE_FACTOR * expected + CHANCE_MARGIN, problem.min_rows)
+    often = counts > CHANCE_FACTOR * expected + CHANCE_MARGIN * n / len(minority)
+    often &= counts * len(minority) > problem.min_rows * n
     order = np.argsort(-counts[often])
     patterns += list(found[often][order].astype(np.float64))
     return np.array(patterns[: problem.max_regimes])
@@ -169,7 +178,7 @@ def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.floa
 def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
     """Responsibilities from a plain clustering ("mixture" or "k-means") with as many regimes as are allowed."""
     free = max(problem.max_regimes - problem.n_labelled, 1)
-    n_regimes = min(free, max(problem.n_rows // ROWS_PER_CLUSTER, 1))
+    n_regimes = min(free, max(problem.n_rows // ROWS_PER_CLUSTER, 1), problem.n_units)
     make = k_means if name == "k-means" else gaussian_mixture
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):

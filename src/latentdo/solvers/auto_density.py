@@ -139,13 +139,15 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitRe
 def _gain(
     x: NDArray[np.float64], y: NDArray[np.float64], mechanism: Mechanism, rng: np.random.Generator
 ) -> float:
-    """What a network explains more than a line, or than a mechanism that is bent already, by the Schwarz criterion."""
+    """What a network explains more than lines or, if a mechanism is bent already, curves, by the Schwarz criterion.
+
+    All by least squares: a mechanism that weighs its rows, by the scale of their noise, say, leaves more over than it
+    must.
+    """
     n = len(y)
-    design = np.column_stack([np.ones(n), x])
+    functions = x if not isinstance(mechanism, AdditiveMechanism) else mechanism.functions_of(x)
+    design = np.column_stack([np.ones(n), functions])
     plain, size = y - design @ np.linalg.lstsq(design, y, rcond=None)[0], design.shape[1]
-    if isinstance(mechanism, AdditiveMechanism):
-        plain, size = y - mechanism.mean(x), mechanism.n_parameters - mechanism.noise.n_parameters
-        plain = plain - plain.mean()
     network, _ = fit_network(x, y, np.ones(n), rng, Effort(starts=SCREEN_STARTS))
     curved = y - evaluate(x, network)
     before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (plain, curved))

@@ -46,8 +46,13 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
 
     def mean(self, x: Array) -> Array:
         """See :class:`AdditiveNoise`."""
-        _, knots, coefficients = _parts(self.parameters, x.shape[1])
-        return np.asarray(coefficients[0] + expand(np.ascontiguousarray(x), knots) @ coefficients[1:])
+        _, _, coefficients = _parts(self.parameters, x.shape[1])
+        return np.asarray(coefficients[0] + self.functions_of(x) @ coefficients[1:])
+
+    def functions_of(self, x: Array) -> Array:
+        """The functions of every parent that the mean is a sum of, ``[n, p L]``."""
+        _, knots, _ = _parts(self.parameters, x.shape[1])
+        return np.asarray(expand(np.ascontiguousarray(x), knots))
 
     @property
     def levels(self) -> NDArray[np.int64]:

@@ -4,20 +4,14 @@ Anything a user may hand over (pandas, polars and pyarrow tables, arrays, nested
 type; targets as a matrix, a table or a dict) becomes one canonical form here. Nothing is changed silently:
 what cannot be used is refused with row, column and remedy.
 
-``table`` turns tables into numbers, ``labels`` turns regimes and targets into integers, ``dataset`` puts them
-together.
+``table`` turns tables into numbers, ``labels`` turns regimes and targets into integers, ``together`` says which rows
+belong together, ``dataset`` joins them all.
 """
 
 from latentdo.data.dataset import Dataset, content_hash
-from latentdo.data.labels import (
-    REFERENCE_LABEL,
-    encode_groups,
-    encode_series,
-    encode_time,
-    is_unknown,
-    is_writable,
-)
+from latentdo.data.labels import REFERENCE_LABEL, is_unknown, is_writable
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
+from latentdo.data.together import encode_groups, encode_series, encode_time
 
 __all__ = [
     "REFERENCE_LABEL",

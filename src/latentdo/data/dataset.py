@@ -15,16 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.atoms import Atoms
-from latentdo.data.labels import (
-    encode_groups,
-    encode_regimes,
-    encode_series,
-    encode_targets,
-    encode_time,
-    label_groups,
-    order_labels,
-    warn_about_rare_labels,
-)
+from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
     check_finite,
@@ -34,6 +25,7 @@ from latentdo.data.table import (
     warn_about_repeats,
     warn_about_shape,
 )
+from latentdo.data.together import encode_groups, encode_series, encode_time, label_groups
 from latentdo.data.transforms import Preprocessor
 
 Array = NDArray[np.float64]

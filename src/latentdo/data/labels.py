@@ -66,136 +66,10 @@ def encode_regimes(
     >>> encode_regimes(["drug", None, "none", "drug"], np.arange(4), 4)
     (array([ 0, -1,  1,  0]), ['drug', 'none'])
     """
-    return _encode(regimes, "regimes", rows, n_rows, index)
+    return encode(regimes, "regimes", rows, n_rows, index)
 
 
-def encode_groups(
-    groups: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
-) -> tuple[NDArray[np.int64], list[Hashable]]:
-    """Give numbers to groups of rows, those with a label first; -1, None and NaN are rows on their own.
-
-    Parameters and return values are those of :func:`encode_regimes`, except that every row has a code: rows on their
-    own have those after the last label.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> encode_groups(["plate 1", None, "plate 2", "plate 1", None], np.arange(5), 5)
-    (array([0, 2, 1, 0, 3]), ['plate 1', 'plate 2'])
-    """
-    codes, labels = _encode(groups, "groups", rows, n_rows, index)
-    alone = codes < 0
-    codes[alone] = len(labels) + np.arange(alone.sum())
-    return codes, labels
-
-
-def encode_series(
-    series: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
-) -> NDArray[np.int64]:
-    """Give numbers to series of rows; -1, None and NaN are rows on their own."""
-    codes, labels = _encode(series, "series", rows, n_rows, index)
-    alone = codes < 0
-    codes[alone] = len(labels) + np.arange(alone.sum())
-    return codes
-
-
-def encode_time(
-    time: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
-) -> NDArray[np.float64]:
-    """Times of rows as numbers; of dates and timestamps, seconds since the first.
-
-    Parameters
-    ----------
-    time : sequence of n_rows numbers, dates or timestamps
-        In any order. Text is read as dates.
-    rows, n_rows, index
-        See :func:`encode_regimes`.
-
-    Raises
-    ------
-    ValueError
-        If a time is missing or cannot be read, naming the row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> encode_time(["2024-01-01 00:01", "2024-01-01 00:00"], np.arange(2), 2)
-    array([60.,  0.])
-    """
-    given = without_gradient(time, "time")
-    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise TypeError(f"time must be a sequence with one time a row, got {type(given).__name__}.")
-    shape = tuple(getattr(given, "shape", (len(given),)))
-    if shape != (n_rows,):
-        raise ValueError(f"time must be 1D with one entry a row ({n_rows}); got shape {shape}.")
-    if index is not None and isinstance(given, pd.Series) and _is_reordered(given.index, index):
-        raise ValueError(
-            "time has the index of X in another order; pass time.loc[X.index], or time.to_numpy() if its order is "
-            "right."
-        )
-    listing = given.to_pylist() if hasattr(given, "to_pylist") else given
-    column = pd.Series(listing if isinstance(listing, pd.Series) else list(listing)).reset_index(drop=True)[
-        rows
-    ]
-    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
-        _check_times(column, dates.isna().to_numpy(), rows)
-        return np.asarray((dates - dates.min()) / pd.Timedelta(seconds=1), dtype=np.float64)
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    _check_times(column, ~np.isfinite(values), rows)
-    return values
-
-
-def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
-    """Refuse rows whose place in time nobody knows."""
-    if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"time has no time in row {rows[place]} (counted from 0), but {column.iloc[place]!r}, and none in "
-            f"{int(wrong.sum())} rows in all; pass numbers, dates or timestamps, and leave out rows without."
-        )
-
-
-def label_groups(
-    regimes: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    seen: Sequence[Hashable],
-    labels: Sequence[Hashable],
-) -> NDArray[np.int64]:
-    """Labels of rows, where a row with a label labels its whole group.
-
-    Parameters
-    ----------
-    regimes, groups : ndarray [n] of int64
-        Label of every row, -1 where unknown, and its group.
-    rows : ndarray [n] of int64
-        Positions of the rows in the user's table.
-    seen, labels : sequence
-        What the user calls the labels, and the groups.
-
-    Raises
-    ------
-    ValueError
-        If two rows of a group have different labels, naming group and rows.
-    """
-    known = np.flatnonzero(regimes >= 0)
-    first = np.full(int(groups.max()) + 1, -1)
-    first[groups[known[::-1]]] = known[::-1]  # the first row with a label, whoever comes later
-    wrong = known[regimes[known] != regimes[first[groups[known]]]]
-    if wrong.size:
-        late = int(wrong[0])
-        early = int(first[groups[late]])
-        raise ValueError(
-            f"group {labels[groups[late]]!r} has different labels in regimes: row {rows[early]} is "
-            f"{seen[regimes[early]]!r}, row {rows[late]} is {seen[regimes[late]]!r} (rows counted from 0). Rows of a "
-            "group share one regime: correct the labels, or split the group."
-        )
-    leader = first[groups]
-    return np.where(leader >= 0, regimes[leader], -1)
-
-
-def _encode(
+def encode(
     given: Any, name: str, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None
 ) -> tuple[NDArray[np.int64], list[Hashable]]:
     """Labels of rows as numbers, see :func:`encode_regimes`; ``name`` is what the user calls them."""
@@ -209,7 +83,7 @@ def _encode(
         raise ValueError(f"{name} must be 1D, one label a row; got shape {shape}.")
     if shape[0] != n_rows:
         raise ValueError(f"{name} has {shape[0]} entries, but X has {n_rows} rows (samples).")
-    if index is not None and isinstance(given, pd.Series) and _is_reordered(given.index, index):
+    if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
         raise ValueError(
             f"{name} has the index of X in another order; pass {name}.loc[X.index], or {name}.to_numpy() "
             "if its order is right."
@@ -437,7 +311,8 @@ def _sorted(labels: Iterable[Hashable]) -> list[Hashable]:
         return sorted(found, key=lambda label: (type(label).__name__, repr(label)))
 
 
-def _is_reordered(one: pd.Index[Any], other: pd.Index[Any]) -> bool:
+def is_reordered(one: pd.Index[Any], other: pd.Index[Any]) -> bool:
+    """Whether an index has the entries of another in another order."""
     return not one.equals(other) and other.is_unique and set(one) == set(other)
 
 

@@ -1,8 +1,8 @@
 """Which family of densities: lines with Gaussian noise, unless something else explains the rows better.
 
-Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms had better be bent, or have
-noise of another shape, the search is run with curves and noise of any shape, which chooses for every variable. Where a
-network would explain more, networks are searched too. Evidence decides, and sparsity where lines had to do without a
+Lines with Gaussian noise are fitted in any case, in seconds. Where their noise is not Gaussian after all, as it is not
+where curves are missing, the search is run with curves and noise of any shape, which chooses for every variable. Where
+a network would explain more, networks are searched too. Evidence decides, and sparsity where lines had to do without a
 shape of noise.
 """
 
@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from latentdo.data import Dataset
 from latentdo.model.mechanisms import Mechanism
 from latentdo.model.mechanisms.additive import AdditiveMechanism
+from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.result import FitResult
@@ -53,13 +54,13 @@ def solve(
     """
     bent = is_bent(dataset, configuration)
     shaped = noise != "gaussian" and not bent
-    best = search_linear(dataset, configuration, progress, lines.wants(AdditiveMechanism) if shaped else None)
+    best = search_linear(dataset, configuration, progress, lines.wants(AnyNoise) if shaped else None)
     if best.status == "interrupted":
         return best
     tried = [best]
     try:
         family = AdditiveMechanism
-        if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
+        if shaped and (noise == "any" or lines.fit_wants(AnyNoise, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
-from scipy.stats import expon, gamma, halfnorm, lognorm, uniform, weibull_min
+from scipy.stats import expon, gamma, halfnorm, lognorm, norm, uniform, weibull_min
 
 from latentdo.model.mechanisms import Noise
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.histograms import histogram, likelihood
+from latentdo.model.mechanisms.noise import STRAYS
 from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, best_move, choose_shape
 from latentdo.model.mechanisms.sharp_ends import flat_row, sharp_row
 from latentdo.model.mechanisms.squares import fill_scores
@@ -92,8 +93,9 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row_is_a_density_with_few_parameters_wherever_it_is(name):
     noise = Noise(*ROWS[name])
-    low, high = noise.means[0] - 1.0, noise.means[-1] + 10.0
-    inside = np.concatenate([[low], noise.means, [high]])
+    reach = 5.0 * np.ptp(noise.means)  # strays lie anywhere
+    ends = noise.means[[0, -1]]
+    inside = np.concatenate([ends[:1] - reach, ends[:1] - 1.0, noise.means, ends[1:] + 1.0, ends[1:] + reach])
     mass = sum(
         quad(lambda at: np.exp(noise.log_density(np.array([at]))[0]), a, b)[0]
         for a, b in itertools.pairwise(inside)
@@ -110,6 +112,20 @@ def test_a_row_is_a_density_with_few_parameters_wherever_it_is(name):
     assert Noise(noise.weights, slipped, noise.variances).n_parameters == 3 * noise.weights.size - 2
 
 
+def _with_strays(noise: Noise, log_density: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Log-density of a row with its strays, a Gaussian around its middle, from that of the row alone."""
+    middle, width = noise.means[[0, -1]].mean(), 0.5 * np.ptp(noise.means)
+    return np.logaddexp(np.log1p(-STRAYS) + log_density, np.log(STRAYS) + norm.logpdf(at, middle, width))
+
+
+def test_a_stray_does_not_rule_a_sharp_end_out():
+    values, _ = _drawn("gamma")
+    assert _chosen(np.append(values, values.min() - 1.0)).is_row
+    draws = Noise(*ROWS["flat"]).draw(50_000, np.random.default_rng(0))
+    outside = np.mean((draws < -1.2) | (draws > 2.2))
+    assert 0.2 * STRAYS < outside < STRAYS
+
+
 def test_weights_follow_the_law():
     noise = Noise(*ROWS["gamma"])
     at = np.linspace(-0.8, 3.0, 50)
@@ -121,9 +137,8 @@ def test_neighbours_are_all_that_counts_in_a_row(name):
     """The density of a row leaves most Gaussians out, also far from it."""
     noise = Noise(*ROWS[name])
     at = np.concatenate([np.linspace(-3.0, 5.0, 400), [-40.0, 90.0]])
-    np.testing.assert_allclose(
-        noise.log_density(at), np.logaddexp.reduce(noise.log_joint(at), axis=1), atol=1e-8
-    )
+    everyone = np.logaddexp.reduce(noise.log_joint(at), axis=1)
+    np.testing.assert_allclose(noise.log_density(at), _with_strays(noise, everyone, at), atol=1e-8)
 
 
 @pytest.mark.parametrize("error", [0.01, 0.1])
@@ -135,7 +150,8 @@ def test_scores_are_slopes_of_the_blurred_density(name, error):
     scores = np.empty(at.size)
     fill_scores(at, shape, error**2, scores)
     tiny = 1e-5
-    slopes = (blurred.log_density(at - tiny) - blurred.log_density(at + tiny)) / (2.0 * tiny)
+    before, after = (_with_strays(blurred, blurred.log_density(x), x) for x in (at - tiny, at + tiny))
+    slopes = (before - after) / (2.0 * tiny)
     np.testing.assert_allclose(scores, slopes, atol=0.02 * np.abs(slopes).max())
 
 

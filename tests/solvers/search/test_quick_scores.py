@@ -11,7 +11,8 @@ import pytest
 
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
-from latentdo.solvers.search.rows import RowLearner, SetScores
+from latentdo.solvers.search.quick_scores import SetScores
+from latentdo.solvers.search.rows import RowLearner
 
 N = 1500
 ALL = [np.array(one, dtype=np.int64) for size in range(4) for one in combinations(range(3), size)]

@@ -94,7 +94,8 @@ def stray_term(value, means):  # type: ignore[no-untyped-def]
 def with_strays(log_density, value, means):  # type: ignore[no-untyped-def]
     """Log-density of a row of Gaussians with its strays at a value, from that of the row alone."""
     own, stray = log_density + np.log1p(-STRAYS), stray_term(value, means)
-    return max(own, stray) + np.log1p(np.exp(-abs(own - stray)))
+    top = max(own, stray)
+    return top + np.log1p(np.exp(min(own, stray) - top)) if top > -np.inf else top
 
 
 @njit

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.splines import choose_levels, explained
-from latentdo.solvers.search.weighted_rows import Array
-from latentdo.solvers.settings import SPARE
+from latentdo.solvers.search.weighted_rows import Array, Local, WeightedRows
+from latentdo.solvers.settings import FAMILY_DOUBT, SPARE
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
+    from latentdo.solvers.search.rows import RowLearner
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,71 @@ def _explains(gram, parents, length, price):  # type: ignore[no-untyped-def]
             own[a, b] = gram[index[a], index[b]]
     levels = choose_levels(own, np.full(p, length), length, price)
     return 0.5 * explained(own, levels, length) - price * levels.sum()
+
+
+class SetScores:
+    """Scores of parent sets of one variable, fitted only if they may matter.
+
+    Whoever is far behind the best set that was fitted, by what its fit says of all sets (:mod:`.quick_scores`), has
+    that lower bound for a score.
+    """
+
+    def __init__(
+        self,
+        learner: RowLearner,
+        problem: Problem,
+        statistics: WeightedRows,
+        j: int,
+        target_prior: float | None,
+    ) -> None:
+        self._learner, self._problem, self._statistics = learner, problem, statistics
+        self._j, self._target_prior = j, target_prior
+        self._fitted: dict[tuple[int, ...], float] = {}
+        self._best: tuple[float, NDArray[np.int64], Local] | None = None
+        self._quick: QuickScores | None = None
+
+    def __call__(self, parents: NDArray[np.int64]) -> float:
+        """The score; a set with more parents than the best so far is fitted only if they seem to pay."""
+        if self._best is not None and parents.size > self._best[1].size:
+            rough = self.rough(parents)
+            if rough < self._best[0] - FAMILY_DOUBT:
+                return rough
+        return self.fit(parents)
+
+    def fit(self, parents: NDArray[np.int64]) -> float:
+        """The score by a fit."""
+        key = tuple(parents.tolist())
+        if key not in self._fitted:
+            local = self._learner.local(
+                self._problem, self._statistics, self._j, parents, target_prior=self._target_prior
+            )
+            self._fitted[key] = local.score + self._prior(parents)
+            if self._best is None or self._fitted[key] > self._best[0]:
+                self._best, self._quick = (self._fitted[key], parents, local), None
+        return self._fitted[key]
+
+    def anchor(self, parents: NDArray[np.int64]) -> bool:
+        """Fit a set, and say whether others can now be scored without."""
+        self.fit(parents)
+        assert self._best is not None
+        value, now, local = self._best
+        if self._quick is None and np.isfinite(value):
+            self._quick = self._learner.quick_scores(self._problem, self._statistics, self._j, now, local)
+        return self._quick is not None
+
+    def rough(self, parents: NDArray[np.int64]) -> float:
+        """The score without a fit, if the family allows for that: a lower bound, about."""
+        key = tuple(parents.tolist())
+        if key in self._fitted:
+            return self._fitted[key]
+        assert self._best is not None
+        value, now, _ = self._best
+        if not self.anchor(now) or self._quick is None:
+            return self.fit(parents)
+        return value + self._quick(parents) - self._quick(now) + self._prior(parents) - self._prior(now)
+
+    def _prior(self, parents: NDArray[np.int64]) -> float:
+        return float(self._problem.penalties.edge_prior[parents, self._j].sum())
 
 
 def quick_screen(

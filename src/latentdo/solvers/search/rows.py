@@ -27,13 +27,12 @@ from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.quick_scores import QuickScores, quick_screen
+from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
-    FAMILY_DOUBT,
     FAMILY_FAINT,
     FAMILY_GAIN,
     FAMILY_HOPELESS,
@@ -391,71 +390,6 @@ class RowLearner(FreeTargets):
             shares[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
             starts.append(shares)
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
-
-
-class SetScores:
-    """Scores of parent sets of one variable, fitted only if they may matter.
-
-    Whoever is far behind the best set that was fitted, by what its fit says of all sets (:mod:`.quick_scores`), has
-    that lower bound for a score.
-    """
-
-    def __init__(
-        self,
-        learner: RowLearner,
-        problem: Problem,
-        statistics: WeightedRows,
-        j: int,
-        target_prior: float | None,
-    ) -> None:
-        self._learner, self._problem, self._statistics = learner, problem, statistics
-        self._j, self._target_prior = j, target_prior
-        self._fitted: dict[tuple[int, ...], float] = {}
-        self._best: tuple[float, NDArray[np.int64], Local] | None = None
-        self._quick: QuickScores | None = None
-
-    def __call__(self, parents: NDArray[np.int64]) -> float:
-        """The score; a set with more parents than the best so far is fitted only if they seem to pay."""
-        if self._best is not None and parents.size > self._best[1].size:
-            rough = self.rough(parents)
-            if rough < self._best[0] - FAMILY_DOUBT:
-                return rough
-        return self.fit(parents)
-
-    def fit(self, parents: NDArray[np.int64]) -> float:
-        """The score by a fit."""
-        key = tuple(parents.tolist())
-        if key not in self._fitted:
-            local = self._learner.local(
-                self._problem, self._statistics, self._j, parents, target_prior=self._target_prior
-            )
-            self._fitted[key] = local.score + self._prior(parents)
-            if self._best is None or self._fitted[key] > self._best[0]:
-                self._best, self._quick = (self._fitted[key], parents, local), None
-        return self._fitted[key]
-
-    def anchor(self, parents: NDArray[np.int64]) -> bool:
-        """Fit a set, and say whether others can now be scored without."""
-        self.fit(parents)
-        assert self._best is not None
-        value, now, local = self._best
-        if self._quick is None and np.isfinite(value):
-            self._quick = self._learner.quick_scores(self._problem, self._statistics, self._j, now, local)
-        return self._quick is not None
-
-    def rough(self, parents: NDArray[np.int64]) -> float:
-        """The score without a fit, if the family allows for that: a lower bound, about."""
-        key = tuple(parents.tolist())
-        if key in self._fitted:
-            return self._fitted[key]
-        assert self._best is not None
-        value, now, _ = self._best
-        if not self.anchor(now) or self._quick is None:
-            return self.fit(parents)
-        return value + self._quick(parents) - self._quick(now) + self._prior(parents) - self._prior(now)
-
-    def _prior(self, parents: NDArray[np.int64]) -> float:
-        return float(self._problem.penalties.edge_prior[parents, self._j].sum())
 
 
 def _intervened(

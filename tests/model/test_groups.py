@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -140,3 +141,9 @@ def test_weights_cost_by_groups_and_mechanisms_by_rows(linear):
     by_groups = penalties.cost(model, 10.0, counts)
     n_weights = np.count_nonzero(model.topology.weights) - 1
     assert by_rows - by_groups == pytest.approx(0.5 * n_weights * np.log(200.0 / 10.0))
+
+
+def test_rows_that_do_not_belong_together_are_the_same_in_another_process():
+    assert pickle.loads(pickle.dumps(SEPARATE)) is SEPARATE
+    groups = pickle.loads(pickle.dumps(Groups(np.array([0, 0, 1]))))
+    np.testing.assert_array_equal(groups.members, [0, 0, 1])

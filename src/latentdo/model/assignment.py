@@ -89,6 +89,10 @@ class Units:
     their parameters and costs count rows.
     """
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """There is one :data:`SEPARATE`, also in another process."""
+        return "SEPARATE" if type(self) is Units else super().__reduce_ex__(protocol)
+
     def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """Responsibilities and log-likelihood of rows, see :func:`assign`; the weights are shares of units."""
         return assign(log_density, prior.weights, labels)

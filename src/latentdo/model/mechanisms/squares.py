@@ -68,10 +68,12 @@ def fill_scores(values, shape, error2, scores):  # type: ignore[no-untyped-def]
 @njit
 def _score(value, level, shape, share):  # type: ignore[no-untyped-def]
     first, last, _ = fill_shares(value, level, shape, share)
-    score = 0.0
+    score, stray = 0.0, 1.0
     for a in range(first, last):
         score += share[a] * (value - shape[1, a]) / shape[2, a]
-    return score
+        stray -= share[a]
+    low, high = shape[1, 0], shape[1, -1]
+    return score + stray * (value - 0.5 * (low + high)) / (0.5 * (high - low)) ** 2
 
 
 @njit

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,9 +24,13 @@ from experiments.outcome import outcome
 from experiments.tables import Table
 from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.data import Dataset
+from latentdo.model.mechanisms.additive import AdditiveMechanism
+from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.result import FitResult
 from latentdo.scm import Simulation
 from latentdo.solvers.search.driver import SearchConfiguration, make_problem
 from latentdo.solvers.search.em import refine
+from latentdo.solvers.search.rows import RowLearner
 
 NOISES: Final = ("gaussian", "laplace", "student", "gamma", "uniform", "bimodal")
 
@@ -64,14 +69,17 @@ def clusters(X: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.asarray(min(fits, key=lambda fit: fit.bic(z)).predict(z))
 
 
-def true_state_evidence(data: Simulation, density: str) -> float | None:
-    """Evidence of true graph and targets after EM from the true responsibilities; None where no engine can say.
+def true_state_evidence(data: Simulation, found: FitResult) -> float | None:
+    """Evidence of true graph and targets after EM from the true responsibilities, with the family of a fit.
 
-    A fit with less has been failed by the search, a wrong fit with more by the score.
+    A fit with less has been failed by the search, a wrong fit with more by the score. None for networks.
     """
-    if density.partition("/")[0] != "linear":
+    families = {"additive": AdditiveMechanism, "linear": AnyNoise}
+    if found.density not in families:
         return None
     problem = make_problem(Dataset.from_table(data.X), SearchConfiguration())
+    if not all(getattr(one, "is_plain", False) for one in found.model.reference):
+        problem = replace(problem, learner=RowLearner.of(families[found.density], problem.z))
     graph, targets = (frame.to_numpy().astype(np.int8) for frame in (data.adjacency, data.targets))
     truth = data.bayes_responsibilities()
     return float(refine(problem, truth, graph, iterations=100, targets=targets).evidence)
@@ -110,7 +118,7 @@ def cell(row: str, density: str, told: str, seed: int, small: bool) -> Mapping[s
         "sure": int(sure.sum()),
         "sure_right": int(data.adjacency.to_numpy()[sure].sum()),
         "evidence": float(model.result_.evidence),
-        "evidence_true": true_state_evidence(data, density) if told == "nothing" else None,
+        "evidence_true": true_state_evidence(data, model.result_) if told == "nothing" else None,
         "processor_seconds": round(seconds, 1),
     }
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -22,6 +23,7 @@ from latentdo.solvers.lines import solve as solve_lines
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import Part, solve_in_parts
+from latentdo.solvers.search.row_strategy import go_on
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
@@ -103,14 +105,14 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
 
 
 def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
-    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and fit once more."""
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on."""
     data_hash, known = dataset.content_hash(), dataset.n_regimes > 1
     filled = fill(dataset, request.random_state, clusters=known)
     first = replace(_solve(filled, request, progress), data_hash=data_hash)
     if known or first.n_regimes == 1 or first.status == "interrupted":
         return first
     try:
-        again = _solve(fill(dataset, request.random_state, clusters=True), request, progress)
+        again = _go_on(fill(dataset, request.random_state, clusters=True), request, first, progress)
     except KeyboardInterrupt:
         return replace(first, status="interrupted", message="hidden values were filled in only once")
     return replace(
@@ -119,6 +121,16 @@ def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None)
         history=(*first.history, *again.history),
         seconds=first.seconds + again.seconds,
     )
+
+
+def _go_on(dataset: Dataset, request: Request, first: FitResult, progress: Progress | None) -> FitResult:
+    """Fit a table of which some cells have changed, from an earlier fit if its family can be continued."""
+    density = DENSITY.resolve(first.density, request.chosen_solver)
+    if request.chosen_solver != "search" or density.search == "network" or request.chosen_noise == "gaussian":
+        return _solve(dataset, request, progress)
+    family = AnyNoise if density.search == "linear" else family_of(density)
+    configuration = _search_configuration(request, request.constraints(dataset.columns))
+    return go_on(dataset, configuration, family, first, progress)
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:

@@ -269,6 +269,9 @@ GRAPH_GAIN: Final = 0.5
 MERGE_TRIES: Final = 3
 """Merges, the best by the variational bound, that are tried before a state counts as having none."""
 
+DROP_TRIES: Final = 4
+"""Regimes, those that are missed least with all mechanisms as they are, that are tried to be done without."""
+
 SEVERAL_MERGES_STEPS: Final = 5
 """Steps of EM after several merges at once: more merges follow."""
 

@@ -40,21 +40,8 @@ TURNS = 2
 ROW_TURNS = 3
 """The same for noise with sharp ends."""
 
-
-@njit
-def grow_if_better(raw, signal, weights, shape, value, reach):  # type: ignore[no-untyped-def]
-    """Shape and growth of noise whose scale follows the signal, and their log-likelihood less cost, if that pays."""
-    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
-    growth, gain = likeliest_growth(raw, signal, weights)
-    cost = half_log * n_rises(growth)
-    if gain > cost:
-        scales = log_scales(signal, growth)
-        bins, mean, spread = histogram(raw * np.exp(-scales), weights)
-        other, better = choose_shape(bins, mean, spread, shape, min(reach, 1), 0.0)
-        better -= (weights * scales).sum() + cost
-        if better > value:
-            return other, better, growth
-    return shape, value, growth[:, :0].copy()
+GROWTH_TURNS = 2
+"""How often coefficients and a scale that follows the signal take turns before the shape of the noise is looked at."""
 
 
 @njit
@@ -124,6 +111,32 @@ def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # 
 
 
 @njit
+def grow(rows, weights, contrast, start, growth, reach, most):  # type: ignore[no-untyped-def]
+    """The same with a scale that follows the signal, from a first guess of it.
+
+    Coefficients and scale settle first, as if the noise were Gaussian: where the scale is small, errors of a fit that
+    did not know it would hide what shape the noise has.
+    """
+    width = rows.shape[1]
+    last, half_log = width - 1, 0.5 * np.log(max(weights.sum(), 2.0))
+    values = np.ascontiguousarray(rows[:, last])
+    contrast, factor, gram = contrast.copy(), np.zeros((width, width)), np.empty((width, width))
+    raw, signal = np.empty(rows.shape[0]), np.empty(rows.shape[0])
+    fill_residuals(rows, contrast, raw, signal)
+    for _ in range(GROWTH_TURNS):
+        wide_gram(rows, last, values, weights * np.exp(-2.0 * log_scales(signal, growth)), gram)
+        regression(gram, width, factor, contrast)
+        fill_residuals(rows, contrast, raw, signal)
+        growth, _ = likeliest_growth(raw, signal, weights)
+    scales = log_scales(signal, growth)
+    bins, mean, spread = histogram(raw * np.exp(-scales), weights)
+    error2 = spread**2 * last / weights.sum()
+    shape, value = choose_shape(bins, mean, spread, start, reach, error2)
+    value -= (weights * scales).sum() + half_log * n_rises(growth)
+    return take_turns(rows, weights, contrast, shape, growth, value, error2, most)
+
+
+@njit
 def fit_rows(rows, weights, start, reach, most):  # type: ignore[no-untyped-def]
     """A weighted regression whose noise has any shape and may grow with the signal.
 
@@ -148,11 +161,11 @@ def fit_rows(rows, weights, start, reach, most):  # type: ignore[no-untyped-def]
                 rows, weights, contrast, shape, growth, value, error2, most
             )
         # Not before the coefficients are good: a scale can make up for a wrong slope.
-        shape, value, growth = grow_if_better(raw, signal, weights, shape, value, reach)
-        if growth.shape[1]:
-            contrast, shape, growth, value, raw, signal = take_turns(
-                rows, weights, contrast, shape, growth, value, error2, most
-            )
+        found, gain = likeliest_growth(raw, signal, weights)
+        if gain > 0.5 * np.log(max(weights.sum(), 2.0)) * n_rises(found):
+            other = grow(rows, weights, contrast, start, found, reach, most)
+            if other[3] > value:
+                contrast, shape, growth, value, raw, signal = other
     if shape.shape[1] == 1 and growth.shape[1] == 0:
         shape[1, 0] = 0.0
         shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)

@@ -25,7 +25,7 @@ from latentdo.solvers.nonlinear.marginal_shifts import Changes, conflicts
 from latentdo.solvers.nonlinear.mechanism import fit_noise
 from latentdo.solvers.nonlinear.misfits import is_common, is_misfit
 from latentdo.solvers.search.em import refine, weigh
-from latentdo.solvers.search.learner import Array, Graph
+from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.problem import Problem
@@ -182,6 +182,8 @@ class NetworkLearner(RowLearner):
         return probabilities
 
     # ------------------------------------------------------------------------------------------------- births
+
+    split_followers = FreeTargets.split_followers
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]

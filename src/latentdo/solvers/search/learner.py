@@ -107,6 +107,12 @@ class Learner(Protocol):
         """How some rows of a regime had better be split in two by one variable, if at all."""
         ...
 
+    def split_followers(
+        self, problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
+    ) -> Split | None:
+        """The same for rows of all regimes that follow the reference mechanism of the variable."""
+        ...
+
     def merge_changes(
         self, problem: Problem, statistics: Any, model: FittedModel, pairs: Sequence[tuple[int, int]]
     ) -> list[tuple[float, Graph]]:
@@ -140,6 +146,16 @@ class FreeTargets:
     def retarget(self, problem: Problem, state: State) -> State:  # noqa: ARG002
         """See :class:`Learner`."""
         return state
+
+    def split_followers(
+        self,
+        problem: Problem,  # noqa: ARG002
+        state: State,  # noqa: ARG002
+        variable: int,  # noqa: ARG002
+        rows: NDArray[np.int64],  # noqa: ARG002
+    ) -> Split | None:
+        """See :class:`Learner`: births from single regimes will do, where noise does not absorb the unborn."""
+        return None
 
     def pays(self, problem: Problem, before: State, after: State, births: Sequence[Birth]) -> bool:  # noqa: ARG002
         """See :class:`Learner`."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.fitted import FittedModel
-from latentdo.solvers.search.em import assign_rows, refine, relearn
+from latentdo.solvers.search.em import refine, relearn, weigh
 from latentdo.solvers.search.local_scores import FREE, TARGET
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -21,6 +21,7 @@ from latentdo.solvers.settings import (
     BIRTH_TRIES,
     BIRTH_TRIES_AT_LIMIT,
     BIRTH_WORTH,
+    DROP_TRIES,
     EM_STEPS,
     FREE_TAIL_STEPS,
     FREE_TAIL_TOLERANCE,
@@ -54,6 +55,8 @@ class Birth:
         Rows of the regime, and the part of each that leaves it.
     reference_stays : bool
         Whether those who stay follow the reference mechanism there.
+    others : tuple of int
+        Further regimes that rows leave, in the same shares: all that follow the reference mechanism there.
     """
 
     gain: float
@@ -62,18 +65,20 @@ class Birth:
     rows: NDArray[np.int64]
     share: NDArray[np.float64]
     reference_stays: bool = True
+    others: tuple[int, ...] = ()
 
     def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Move the leaving part into a new last regime."""
-        moved = responsibilities[self.rows, self.regime] * self.share
+        left = np.ix_(self.rows, np.array([self.regime, *self.others]))
+        moved = responsibilities[left] * self.share[:, None]
         split = np.column_stack([responsibilities, np.zeros(len(responsibilities))])
-        split[self.rows, self.regime] -= moved
-        split[self.rows, -1] = moved
+        split[left] -= moved
+        split[self.rows, -1] = moved.sum(axis=1)
         return split
 
     def hit(self, targets: NDArray[np.int8]) -> NDArray[np.int8]:
-        """The targets with those of the new last regime: the variable, and what its rows had before."""
-        grown = np.vstack([targets, targets[self.regime]])
+        """The targets with those of the new last regime: the variable, and what all its rows had before."""
+        grown = np.vstack([targets, targets[[self.regime, *self.others]].min(axis=0)])
         grown[self.regime, self.variable] &= not self.reference_stays
         grown[-1, self.variable] = 1
         return grown
@@ -92,7 +97,8 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
     """Births worth trying, the most promising first.
 
     In every regime and variable: does part of the rows follow the reference mechanism (or the regime's own) and
-    the rest another one?
+    the rest another one? And in every variable, of all that follow the reference mechanism: the rows of a regime that
+    is yet unborn may be spread over several others.
     """
     worth = BIRTH_WORTH * np.log(problem.n_rows)
     births = []
@@ -104,6 +110,15 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
             split = problem.learner.split(problem, state, k, j, rows)
             if split is not None and split.gain > worth:
                 births.append(Birth(split.gain, k, j, rows, split.share, split.reference_stays))
+    for j in range(problem.n_variables):
+        sharing = np.flatnonzero(state.targets[:, j] == 0)
+        rows = np.flatnonzero((state.following(j) > MEMBERSHIP) & (problem.labels < 0))
+        if rows.size < 2 * problem.min_rows:
+            continue
+        split = problem.learner.split_followers(problem, state, j, rows)
+        if split is not None and split.gain > worth:
+            first, *others = sharing[np.argsort(-problem.counts(state.responsibilities)[sharing])].tolist()
+            births.append(Birth(split.gain, first, j, rows, split.share, others=tuple(others)))
     return sorted(births, key=lambda birth: -birth.gain)
 
 
@@ -201,22 +216,24 @@ def drop_while_better(problem: Problem, state: State) -> State:
     """Do without single regimes as long as the evidence rises: their rows go wherever they fit best.
 
     A merge keeps the rows of two regimes together; where one regime was only needed to draw the shape of others, its
-    rows belong to several of them.
+    rows belong to several of them. The mechanisms of the others as they are say which regime is missed least.
     """
-    tried: set[int] = set()
     while state.n_regimes > max(problem.n_labelled, 1):
-        counts = problem.counts(state.responsibilities)
-        left = [k for k in np.argsort(counts).tolist() if k >= problem.n_labelled and k not in tried]
-        if not left:
-            return state
-        others = np.delete(np.arange(state.n_regimes), left[0])
-        model = state.model.keep(others)
-        responsibilities, _ = assign_rows(problem, model)
-        trial = _refined(problem, model, responsibilities, state.targets[others], needed=state.evidence)
-        if trial.evidence > state.evidence:
-            state, tried = trial, set()
+        without = [
+            weigh(problem, state.model.keep(np.delete(np.arange(state.n_regimes), k)))
+            for k in range(problem.n_labelled, state.n_regimes)
+        ]
+        without.sort(key=lambda one: -one.evidence)
+        if without[0].evidence > state.evidence:
+            state = without[0]
+            continue
+        for one in without[:DROP_TRIES]:
+            trial = _refined(problem, one.model, one.responsibilities, one.targets, needed=state.evidence)
+            if trial.evidence > state.evidence:
+                state = trial
+                break
         else:
-            tried.add(left[0])
+            return state
     return state
 
 
@@ -363,8 +380,9 @@ def improve(
     rounds_at_limit = 0
     for _ in range(rounds):
         births = propose_births(problem, state)
+        alone = [birth for birth in births if not birth.others]
         distinct = [
-            birth for i, birth in enumerate(births) if birth.regime not in {b.regime for b in births[:i]}
+            birth for i, birth in enumerate(alone) if birth.regime not in {b.regime for b in alone[:i]}
         ]
         room = problem.max_regimes - state.n_regimes
         grown = _try_births(problem, state, distinct[:room]) if min(len(distinct), room) > 1 else None

@@ -1,4 +1,4 @@
-"""Splitting a regime in two by one variable, with mechanisms of a family on both sides.
+"""Splitting the followers of a mechanism in two, with mechanisms of a family on both sides.
 
 Noise of any shape may have absorbed an intervention. So what stays is fitted without those who leave, where
 :mod:`.splits` sets a line beside what all rows follow now.
@@ -42,21 +42,24 @@ class _Rows(NamedTuple):
 def split_by_family(
     problem: Problem,
     state: State,
-    regime: int,
     variable: int,
     rows: NDArray[np.int64],
     learner: RowLearner,
 ) -> Split | None:
-    """The best split of some rows of a regime; it is found on some of the rows and carried to all."""
+    """The best split of some rows that follow the reference mechanism of a variable, whatever their regimes.
+
+    It is found on some of the rows and carried to all.
+    """
+    model = state.model
     everyone = _Rows(
-        state.model.inputs(problem.z, variable)[rows],
+        model.inputs(problem.z, variable)[rows],
         np.ascontiguousarray(problem.z[rows, variable]),
-        state.responsibilities[rows, regime],
+        state.following(variable)[rows],
         problem.units.pooled.take(rows),
     )
     few = everyone.some(PROBE_ROWS)
-    fits = learner.fits(state.model.parents[variable])
-    whole = fits.fit(*rows_that_count(*few[:3]), state.model.mechanism(variable, regime))
+    fits = learner.fits(model.parents[variable])
+    whole = fits.fit(*rows_that_count(*few[:3]), model.reference[variable])
     now = evidence(whole, *few[:3])
     best = Split(0.0, np.empty(0))
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:

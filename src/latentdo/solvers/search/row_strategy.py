@@ -1,9 +1,9 @@
 """Any family of mechanisms: from what lines with Gaussian noise find, and from one regime, to what the family finds.
 
-Lines are quick, and their graph is often right even where they need regimes to draw curves or the shape of a noise. So
-the family starts from their whole state, from their graph with one regime, and from its own graph with one regime;
-births, merges and graph search go on from each, and the highest evidence wins. One regime is a state like any other:
-what it lacks in regimes it must make up in evidence, with the same mechanisms.
+Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
+shape of a noise. So the family starts from one regime with a graph of its own, and from the state of the lines, less
+the regimes that it can do without; births, merges and graph search go on from each, and the highest evidence wins. One
+regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same mechanisms.
 """
 
 from __future__ import annotations
@@ -42,6 +42,18 @@ def solve(
     ``lines`` is what lines with Gaussian noise found, if that is known already.
     """
     return driver.search(dataset, configuration, RowStrategy(family, density, lines), progress)
+
+
+def go_on(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    family: type[RowFamily],
+    found: FitResult,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Fit rows that have changed a little since a fit, from what it found."""
+    again = driver.search(dataset, configuration, Continuation(family, found.density, found.model), progress)
+    return replace(again, comparison=found.comparison)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,21 +153,39 @@ class RowStrategy:
         return LinearStrategy().search(quick).state
 
     def _starts(self, problem: Problem, lines: State) -> Iterator[tuple[str, State]]:
-        """States to improve: what lines found, then one regime on their graph, then one regime on its own graph."""
+        """States to improve: one regime on its own graph, then what lines found, less what only they needed."""
         if problem.n_labelled:
             yield "as lines", refine(problem, lines.responsibilities, lines.adjacency)
             return
         everyone = np.ones((problem.n_rows, 1))
         on_theirs = refine(problem, everyone, lines.adjacency, iterations=1)
-        yield "one regime", on_theirs
-        own = relearn(problem, everyone, adjacency=lines.adjacency, model=on_theirs.model)
-        if not np.array_equal(own.adjacency, lines.adjacency):
-            yield "one regime, own graph", own
+        yield "one regime", relearn(problem, everyone, adjacency=lines.adjacency, model=on_theirs.model)
         if lines.n_regimes > 1:
             first = refine(
                 problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets
             )
-            yield "as lines", refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+            start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+            yield "as lines", regime_moves.drop_while_better(problem, start)
+
+
+@dataclass(frozen=True, eq=False)
+class Continuation(RowStrategy):
+    """The same from a model that was fitted before, ``lines``, to nearly the same rows."""
+
+    def search(self, run: Run) -> Standing:
+        """See :class:`.driver.Strategy`."""
+        assert self.lines is not None
+        problem = self._problem(run.problem)
+        begin = weigh(problem, self.lines)
+        state = refine(problem, begin.responsibilities, begin.adjacency, model=self.lines)
+        state = _simplest(problem, regime_moves.improve(problem, state, same_graph=True))
+        run.journal.note("again", state)
+        run.journal.keep(Standing(state))
+        state = _best_graph(problem, state)
+        if problem.n_labelled == 0:
+            state = regime_moves.fit_into(problem, state, problem.max_regimes)
+        run.journal.note("graph again", state)
+        return Standing(state)
 
 
 def _evidence(state: State) -> float:

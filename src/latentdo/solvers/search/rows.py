@@ -196,10 +196,14 @@ class RowLearner(FreeTargets):
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
-        """See :class:`.learner.Learner`: by the family in the regime with most rows; in the others a line will do."""
-        if regime != int(state.responsibilities.sum(axis=0).argmax()):
-            return split_by_lines(problem, state, regime, variable, rows)
-        return split_by_family(problem, state, regime, variable, rows, self)
+        """See :class:`.learner.Learner`: a line will do, since the family looks at all followers."""
+        return split_by_lines(problem, state, regime, variable, rows)
+
+    def split_followers(
+        self, problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
+    ) -> Split | None:
+        """See :class:`.learner.Learner`."""
+        return split_by_family(problem, state, variable, rows, self)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]
@@ -389,6 +393,9 @@ class RowLearner(FreeTargets):
             targets = model.topology.targets[: len(known), j] == 1
             shares[: targets.size] &= ~targets | (known[: targets.size] == REFERENCE)
             starts.append(shares)
+            if not statistics.settled and 2 * np.count_nonzero(~shares) > shares.size:
+                # The few may have been taken for the rule, and the rule for as many exceptions.
+                starts.append(np.where(known == FREE, ~shares, shares))
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
 
 

@@ -116,14 +116,15 @@ def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
 def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
     """Whether a fit leaves something unexplained that networks would explain.
 
-    Either its regimes have suspiciously many targets, as pieces of curves have; or a network of its parents explains a
-    variable better than its mechanism, in the rows that are likeliest in a regime that does not target it.
+    Either it has lines, and its regimes suspiciously many targets, as pieces of curves have; or a network of its
+    parents explains a variable better than its mechanism, in the rows that are likeliest in a regime that does not
+    target it.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
     rng = np.random.default_rng(configuration.random_state)
     topology = found.model.topology
-    if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
+    if found.density == "linear" and topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
         return True
     regimes = found.responsibilities.argmax(axis=1)
     for j in range(dataset.n_variables):

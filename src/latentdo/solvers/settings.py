@@ -420,6 +420,14 @@ FAMILY_SEARCH_ROWS: Final = 5000
 FAMILY_LINE_STARTS: Final = 1
 """Starts of the search with lines before: only their graph matters where the family does better."""
 
+FAMILY_RESTARTS: Final = 3
+"""How often regimes are born anew on the graph found so far, as long as that is better: two were enough on most tables
+(noise, "Born again")."""
+
+FAMILY_ROUNDS_AT_LIMIT: Final = 0
+"""Rounds of births with as many regimes as are allowed: each of them costs merges, and took most of the time on the
+light tunnel."""
+
 FAMILY_CANDIDATES: Final = 6
 """Candidate parents of a variable: 2^6 parent sets, each of which costs a fit per regime."""
 

@@ -371,13 +371,13 @@ def improve(
     *,
     tails: bool = False,
     rounds: int = BIRTH_ROUNDS,
+    rounds_at_limit: int = MAX_ROUNDS_AT_LIMIT,
     same_graph: bool = False,
 ) -> State:
     """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
     state = settle(problem, state)
     if problem.all_labelled or problem.max_regimes == 1:
         return state
-    rounds_at_limit = 0
     for _ in range(rounds):
         births = propose_births(problem, state)
         alone = [birth for birth in births if not birth.others]
@@ -388,8 +388,8 @@ def improve(
         grown = _try_births(problem, state, distinct[:room]) if min(len(distinct), room) > 1 else None
         # At the limit every birth costs a merge: look at fewer, and not for ever.
         full = room <= 0
-        rounds_at_limit += full
-        if rounds_at_limit > MAX_ROUNDS_AT_LIMIT:
+        rounds_at_limit -= full
+        if rounds_at_limit < 0:
             break
         for birth in births[: BIRTH_TRIES_AT_LIMIT if full else BIRTH_TRIES] if grown is None else ():
             grown = _try_births(problem, state, [birth])

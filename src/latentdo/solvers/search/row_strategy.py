@@ -1,14 +1,14 @@
 """Any family of mechanisms: from what lines with Gaussian noise find, and from one regime, to what the family finds.
 
 Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
-shape of a noise. So the family starts from one regime with a graph of its own, and from the state of the lines, less
-the regimes that it can do without; births, merges and graph search go on from each, and the highest evidence wins. One
-regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same mechanisms.
+shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and then
+from one regime on the graph that came of it, as long as that finds something better; births, merges and graph search go
+on from each. One regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same
+mechanisms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,14 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import ALL_ROWS_STEPS, FAMILY_LINE_STARTS, FAMILY_SEARCH_ROWS
+from latentdo.solvers.settings import (
+    ALL_ROWS_STEPS,
+    FAMILY_LINE_STARTS,
+    FAMILY_RESTARTS,
+    FAMILY_ROUNDS_AT_LIMIT,
+    FAMILY_SEARCH_ROWS,
+    GRAPH_GAIN,
+)
 
 
 def solve(
@@ -76,29 +83,17 @@ class RowStrategy:
             state = relearn(problem, lines.responsibilities, adjacency=lines.adjacency, thorough=True)
             run.journal.note("graph", state)
             return Standing(state)
-        states, single = [], None
-        for name, start in self._starts(problem, lines):
-            if start.n_regimes == 1 and (single is None or start.evidence > single.evidence):
-                single = start
-            # The graph of unborn regimes is another one: it is searched when all are there.
-            states.append(_simplest(problem, regime_moves.improve(problem, start, same_graph=True)))
-            run.journal.note(name, states[-1])
-            run.journal.keep(Standing(max(states, key=_evidence)))
-        state = _simplest(problem, regime_moves.improve(problem, max(states, key=_evidence)))
+        state, single = self._grow(run, problem, lines)
         state = regime_moves.fit_afresh(problem, state)
         state = regime_moves.drop_targets_while_better(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = regime_moves.fit_into(problem, state, problem.max_regimes)
         run.journal.note("final", state)
-        hidden = [state] if state.n_regimes > 1 else [one for one in states if one.n_regimes > 1]
-        if single is None or not hidden:
+        if single is None or state.n_regimes == 1:
             return Standing(state)
-        if state.n_regimes == 1:
-            single = max(single, state, key=_evidence)
-        found = max(hidden, key=_evidence)
-        doubtful, comparison = driver.doubt(problem, found.evidence, {"one regime": single.evidence})
-        return Standing(_best_graph(problem, single) if doubtful else found, comparison)
+        doubtful, comparison = driver.doubt(problem, state.evidence, {"one regime": single.evidence})
+        return Standing(_best_graph(problem, single) if doubtful else state, comparison)
 
     def salvage(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`: what lines found, if the family has nothing yet."""
@@ -152,20 +147,31 @@ class RowStrategy:
         quick = replace(run, journal=run.journal.under("lines"), configuration=configuration)
         return LinearStrategy().search(quick).state
 
-    def _starts(self, problem: Problem, lines: State) -> Iterator[tuple[str, State]]:
-        """States to improve: one regime on its own graph, then what lines found, less what only they needed."""
+    def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
+        """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
+        first = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
+        start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+        # The graph of unborn regimes is another one: it is searched when all are there.
+        state = _grown(problem, regime_moves.drop_while_better(problem, start), same_graph=True)
+        state = _simplest(problem, _grown(problem, state))
+        run.journal.note("from lines", state)
+        run.journal.keep(Standing(state))
         if problem.n_labelled:
-            yield "as lines", refine(problem, lines.responsibilities, lines.adjacency)
-            return
+            return state, None
+        single: State | None = None
         everyone = np.ones((problem.n_rows, 1))
-        on_theirs = refine(problem, everyone, lines.adjacency, iterations=1)
-        yield "one regime", relearn(problem, everyone, adjacency=lines.adjacency, model=on_theirs.model)
-        if lines.n_regimes > 1:
-            first = refine(
-                problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets
-            )
-            start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
-            yield "as lines", regime_moves.drop_while_better(problem, start)
+        for _ in range(FAMILY_RESTARTS):
+            # The graph is better than that of the lines, and has no regimes that were only needed on the way.
+            one = refine(problem, everyone, state.adjacency, iterations=1)
+            single = one if single is None else max(single, one, key=_evidence)
+            again = _simplest(problem, _grown(problem, one, same_graph=True))
+            again = _simplest(problem, _grown(problem, again))
+            run.journal.note("from one regime", again)
+            if again.evidence < state.evidence + GRAPH_GAIN:
+                break
+            state = again
+            run.journal.keep(Standing(state))
+        return state, single
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +184,7 @@ class Continuation(RowStrategy):
         problem = self._problem(run.problem)
         begin = weigh(problem, self.lines)
         state = refine(problem, begin.responsibilities, begin.adjacency, model=self.lines)
-        state = _simplest(problem, regime_moves.improve(problem, state, same_graph=True))
+        state = _simplest(problem, _grown(problem, state, same_graph=True))
         run.journal.note("again", state)
         run.journal.keep(Standing(state))
         state = _best_graph(problem, state)
@@ -190,6 +196,10 @@ class Continuation(RowStrategy):
 
 def _evidence(state: State) -> float:
     return state.evidence
+
+
+def _grown(problem: Problem, state: State, *, same_graph: bool = False) -> State:
+    return regime_moves.improve(problem, state, rounds_at_limit=FAMILY_ROUNDS_AT_LIMIT, same_graph=same_graph)
 
 
 def _best_graph(problem: Problem, state: State) -> State:

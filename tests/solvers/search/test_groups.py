@@ -99,7 +99,7 @@ def test_a_split_moves_whole_groups(problem, weak, one_hot, by_family):
     rows = np.arange(problem.n_rows)
     target = int(weak.targets.to_numpy()[1].argmax())
     if by_family:
-        split = split_by_family(problem, state, 0, target, rows, RowLearner(AdditiveMechanism))
+        split = split_by_family(problem, state, target, rows, RowLearner(AdditiveMechanism))
     else:
         split = split_by_lines(problem, state, 0, target, rows)
     assert split is not None

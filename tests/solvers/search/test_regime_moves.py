@@ -98,6 +98,34 @@ def test_a_birth_moves_rows_and_loses_none(truth):
     np.testing.assert_allclose(_merged(split, 0, split.shape[1] - 1), best.responsibilities)
 
 
+def test_a_birth_may_take_rows_of_several_regimes(truth):
+    problem, best = truth
+    rows, share = np.arange(0, problem.n_rows, 2), 0.5
+    birth = regime_moves.Birth(1.0, 0, 1, rows, np.full(rows.size, share), others=(2, 3))
+    split = birth.apply(best.responsibilities)
+    np.testing.assert_allclose(
+        split[rows, -1], share * best.responsibilities[np.ix_(rows, [0, 2, 3])].sum(axis=1)
+    )
+    np.testing.assert_allclose(split[:, 1], best.responsibilities[:, 1])
+    np.testing.assert_allclose(split.sum(axis=1), 1.0)
+    targets = np.array([[0, 0, 0], [1, 1, 1], [1, 0, 1], [1, 0, 0]], np.int8)
+    np.testing.assert_array_equal(birth.hit(targets)[-1], [0, 1, 0])  # what all of them had, and the variable
+
+
+def test_a_regime_that_nobody_misses_is_dropped(truth):
+    """A copy of a regime is gone without a trace; the regimes that are there stay."""
+    problem, best = truth
+    k = best.n_regimes - 1
+    doubled = np.column_stack([best.responsibilities, 0.5 * best.responsibilities[:, k]])
+    doubled[:, k] *= 0.5
+    state = em.refine(problem, doubled, best.adjacency, iterations=1)
+    assert state.n_regimes == best.n_regimes + 1
+    dropped = regime_moves.drop_while_better(problem, state)
+    assert dropped.n_regimes == best.n_regimes
+    assert dropped.evidence > state.evidence
+    assert regime_moves.drop_while_better(problem, best).n_regimes == best.n_regimes
+
+
 def test_a_birth_says_who_is_hit():
     """Those who leave; those who stay no longer, if they follow the reference mechanism."""
     targets = np.array([[0, 0], [1, 1]], np.int8)

@@ -169,8 +169,10 @@ class RowStrategy:
             run.journal.note("from one regime", again)
             if again.evidence < state.evidence + GRAPH_GAIN:
                 break
-            state = again
+            same, state = np.array_equal(again.adjacency, one.adjacency), again
             run.journal.keep(Standing(state))
+            if same:
+                break
         return state, single
 
 

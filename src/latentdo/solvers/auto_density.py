@@ -8,8 +8,8 @@ shape of noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,11 @@ from latentdo.data import Dataset
 from latentdo.model.mechanisms import Mechanism
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.family import evidence
+from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, choose_shape
 from latentdo.result import FitResult
 from latentdo.solvers import lines
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
@@ -116,41 +119,62 @@ def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
 def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
     """Whether a fit leaves something unexplained that networks would explain.
 
-    Either it has lines, and its regimes suspiciously many targets, as pieces of curves have; or a network of its
-    parents explains a variable better than its mechanism, in the rows that are likeliest in a regime that does not
-    target it.
+    Lines do if their regimes have suspiciously many targets, as pieces of curves have, or if a network of its parents
+    explains any variable better than its line, in the rows that are likeliest in a regime that does not target it.
+    Curves with noise of any shape do if networks would explain the variables better on the whole: they would have to
+    take the place of all of them.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
-    rng = np.random.default_rng(configuration.random_state)
     topology = found.model.topology
-    if found.density == "linear" and topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
+    if found.density != "linear":
+        return sum(_gain_over_curves(trial) for trial in _trials(dataset, configuration, found)) > 0.0
+    if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
         return True
-    regimes = found.responsibilities.argmax(axis=1)
+    return any(_gain_over_lines(trial) > 0.0 for trial in _trials(dataset, configuration, found))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A network in the place of a mechanism: parents ``x``, values ``y``, and what it leaves over of them.
+
+    The rows are some of ``n_rows``; the network has so many weights, ``size``.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    left_over: NDArray[np.float64]
+    n_rows: int
+    size: int
+    mechanism: Mechanism
+
+
+def _trials(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> Iterator[_Trial]:
+    """A network of its parents for every variable that has some."""
+    rng = np.random.default_rng(configuration.random_state)
+    topology, regimes = found.model.topology, found.responsibilities.argmax(axis=1)
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])
         rows = np.flatnonzero(topology.targets[regimes, j] == 0)
         if parents.size and rows.size >= CURVE_ROWS:
-            rows = rng.permutation(rows)[:SCREEN_ROWS]
-            x = np.ascontiguousarray(dataset.z[np.ix_(rows, parents)])
-            if _gain(x, dataset.z[rows, j], found.model.reference[j], rng) > 0.0:
-                return True
-    return False
+            some = rng.permutation(rows)[:SCREEN_ROWS]
+            x, y = np.ascontiguousarray(dataset.z[np.ix_(some, parents)]), dataset.z[some, j]
+            network, _ = fit_network(x, y, np.ones(y.size), rng, Effort(starts=SCREEN_STARTS))
+            yield _Trial(x, y, y - evaluate(x, network), rows.size, network.size, found.model.reference[j])
 
 
-def _gain(
-    x: NDArray[np.float64], y: NDArray[np.float64], mechanism: Mechanism, rng: np.random.Generator
-) -> float:
-    """What a network explains more than lines or, if a mechanism is bent already, curves, by the Schwarz criterion.
+def _gain_over_lines(trial: _Trial) -> float:
+    """What the network gains in nats, by least squares and the Schwarz criterion."""
+    n = len(trial.y)
+    design = np.column_stack([np.ones(n), trial.x])
+    plain = trial.y - design @ np.linalg.lstsq(design, trial.y, rcond=None)[0]
+    before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (plain, trial.left_over))
+    return float(0.5 * n * np.log(before / after) - 0.5 * (trial.size - design.shape[1]) * np.log(n))
 
-    All by least squares: a mechanism that weighs its rows, by the scale of their noise, say, leaves more over than it
-    must.
-    """
-    n = len(y)
-    functions = x if not isinstance(mechanism, AdditiveMechanism) else mechanism.functions_of(x)
-    design = np.column_stack([np.ones(n), functions])
-    plain, size = y - design @ np.linalg.lstsq(design, y, rcond=None)[0], design.shape[1]
-    network, _ = fit_network(x, y, np.ones(n), rng, Effort(starts=SCREEN_STARTS))
-    curved = y - evaluate(x, network)
-    before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (plain, curved))
-    return float(0.5 * n * np.log(before / after) - 0.5 * (network.size - size) * np.log(n))
+
+def _gain_over_curves(trial: _Trial) -> float:
+    """The same by evidence, with the noise that networks may have and with that of the mechanism."""
+    weights = np.full(len(trial.y), trial.n_rows / len(trial.y))
+    _, value = choose_shape(*histogram(trial.left_over, weights), UNKNOWN, MOST_COMPONENTS, 0.0)
+    cost = 0.5 * (trial.size + 1) * float(np.log(trial.n_rows))
+    return float(value) - cost - evidence(trial.mechanism, trial.x, trial.y, weights)

@@ -263,6 +263,10 @@ BIRTH_TRIES_AT_LIMIT: Final = 3
 HELD_STEPS: Final = 3
 """Steps of EM in which a regime has to do without a target: where that was right, the first one or two showed it."""
 
+TARGET_TRIES: Final = 12
+"""Targets, one after another, that the evidence does not do without, after which no more are tried; those of the
+largest regimes come first, where it mattered."""
+
 GRAPH_GAIN: Final = 0.5
 """Nats by which a new graph must raise the evidence for another round of births."""
 

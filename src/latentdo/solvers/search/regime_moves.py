@@ -37,6 +37,7 @@ from latentdo.solvers.settings import (
     TAIL_LOSS,
     TAIL_SHARE,
     TAIL_STEPS,
+    TARGET_TRIES,
     TINY,
 )
 
@@ -249,7 +250,7 @@ def drop_targets_while_better(problem: Problem, state: State) -> State:
         order = np.argsort(-problem.counts(state.responsibilities), kind="stable")
         left = [(int(k), int(j)) for k in order for j in np.flatnonzero(state.targets[k])]
         left = [one for one in left if known[one] == FREE and one not in tried]
-        if not left:
+        if not left or len(tried) == TARGET_TRIES:
             return state
         targets = state.targets.copy()
         targets[left[0]] = 0

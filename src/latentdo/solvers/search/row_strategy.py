@@ -164,6 +164,8 @@ class RowStrategy:
             # The graph is better than that of the lines, and has no regimes that were only needed on the way.
             one = refine(problem, everyone, state.adjacency, iterations=1)
             single = one if single is None else max(single, one, key=_evidence)
+            if state.n_regimes >= lines.n_regimes > 1:
+                break  # all regimes of the lines are needed: none of them was invented
             again = _simplest(problem, _grown(problem, one, same_graph=True))
             again = _simplest(problem, _grown(problem, again))
             run.journal.note("from one regime", again)

@@ -92,6 +92,7 @@ class RowStrategy:
         run.journal.note("final", state)
         if single is None or state.n_regimes == 1:
             return Standing(state)
+        single = relearn(problem, single.responsibilities, adjacency=single.adjacency, model=single.model)
         doubtful, comparison = driver.doubt(problem, state.evidence, {"one regime": single.evidence})
         return Standing(_best_graph(problem, single) if doubtful else state, comparison)
 

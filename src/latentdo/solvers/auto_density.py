@@ -67,7 +67,7 @@ def solve(
         if (bent or is_curved(dataset, configuration, best)) and best.status == "converged":
             if dataset.n_variables > WIDEST:
                 return replace(best, warnings=(*best.warnings, NOT_FITTED))
-            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress)
+            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)
             best = networks if _is_better(networks, best, dataset.n_rows) else best
     except KeyboardInterrupt:

@@ -1,0 +1,100 @@
+"""Where a search for networks begins: regimes from very different ideas, and the order that follows from each.
+
+Minorities need no clustering, but a majority: where most variables are hit in many rows, there is none to start from. A
+mixture of Gaussians needs regimes that lie apart, however many variables they hit. Curves that were found before know
+graph, regimes and targets, as far as means add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
+
+from latentdo.solvers.nonlinear.order import (
+    NetworkRun,
+    NetworkStanding,
+    as_networks,
+    find_order,
+    is_better,
+    look,
+)
+from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.reporting import Journal
+from latentdo.solvers.search.starts import clustering
+from latentdo.solvers.settings import NETWORK_START_NAMES, SETTLED
+
+
+def best_start(run: NetworkRun) -> NetworkStanding:
+    """The best of several starts; there are no more once two of them agree about the regimes.
+
+    In parallel the same starts count as in sequence, so that the number of processes does not change the result.
+    """
+    best: NetworkStanding | None = None
+    reached: list[NDArray[np.int64]] = []
+    for standing in _standings(run):
+        if best is None or is_better(run, standing.state, best.state):
+            best = standing
+            run.journal.keep(best)
+        labels = standing.state.responsibilities.argmax(axis=1)
+        if any(adjusted_rand_score(labels, other) > SETTLED for other in reached):
+            break
+        reached.append(labels)
+    assert best is not None
+    return best
+
+
+def _standings(run: NetworkRun) -> Iterator[NetworkStanding]:
+    """What different starts lead to, one after another."""
+    problem, configuration = run.problem, run.configuration
+    names = list(NETWORK_START_NAMES)
+    if run.curves is not None:
+        names.insert(1, "curves")
+    if problem.all_labelled or problem.max_regimes == 1:
+        names = names[:1]  # nothing is left to start from
+    count = 1 if len(names) == 1 else configuration.n_init
+    planned = [
+        (names[a % len(names)], rng, configuration.random_state + a)
+        for a, rng in enumerate(run.rng.spawn(count))
+    ]
+    at_once = min(configuration.n_jobs, count)
+    if at_once == 1:
+        for a, (name, rng, seed) in enumerate(planned):
+            journal = run.journal.under(f"start {a + 1}, {name}") if a else run.journal
+            yield _begin(replace(run, rng=rng, journal=journal), name, seed)
+        return
+    alone = replace(run, configuration=replace(configuration, n_jobs=1), journal=Journal(None))
+    for first in range(0, count, at_once):  # so that nobody works on starts that nobody waits for
+        jobs = [
+            delayed(_begin_in_one_thread)(replace(alone, rng=rng), name, seed)
+            for name, rng, seed in planned[first : first + at_once]
+        ]
+        yield from Parallel(n_jobs=at_once)(jobs)
+
+
+def _begin_in_one_thread(run: NetworkRun, name: str, seed: int) -> NetworkStanding:
+    with threadpool_limits(limits=1):
+        return _begin(run, name, seed)
+
+
+def _begin(run: NetworkRun, name: str, seed: int) -> NetworkStanding:
+    """Order, regimes, targets and networks from one start."""
+    problem = run.problem
+    if name == "minorities":
+        return find_order(replace(run, configuration=replace(run.configuration, random_state=seed)), problem)
+    if name == "curves":
+        assert run.curves is not None
+        found = weigh(problem, run.curves)
+        known = as_networks(run, found.responsibilities, found.adjacency, found.targets)
+    else:
+        clusters = clustering(problem, name, seed)
+        graph = problem.constraints.required.astype(np.int8)
+        none = np.zeros((clusters.shape[1], problem.n_variables), dtype=np.int8)
+        known = as_networks(run, clusters, graph, none)
+    labels = known.responsibilities.argmax(axis=1)
+    return look(run, NetworkStanding(known, labels=labels, looks=0))

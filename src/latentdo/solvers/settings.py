@@ -723,6 +723,9 @@ NETWORK_START_NAMES: Final = ("minorities", "mixture", "mixture")
 """Kinds of starts in turn, the slower one first. With one to three targets per regime a mixture led to ARI 0.997 where
 minorities had 0.55 (nonlinear 48)."""
 
+WIDEST: Final = 40
+"""Variables above which the order is that of the curves found before: rough scores of all pairs would take minutes."""
+
 LOOKS: Final = 2
 """Further looks for the order, each with the regimes that the last one led to (nonlinear 18, 32)."""
 
@@ -770,9 +773,6 @@ CROWDED: Final = 1.5
 
 INVENTED: Final = 0.05
 """Nats a row by which networks may be behind for each target they save over straight lines (nonlinear 43)."""
-
-WIDEST: Final = 40
-"""Variables above which networks are not searched unasked: it would take many minutes."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Gradient fits

@@ -35,6 +35,7 @@ from latentdo.solvers.settings import (
     MIXED_MISFIT,
     REMAINING,
     SEARCH_NOISE,
+    WIDEST,
 )
 
 
@@ -217,8 +218,15 @@ def look(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     return find_order(run, labelled, changes, standing)
 
 
+def is_wide(run: NetworkRun) -> bool:
+    """Whether there are too many variables to look for their order, and curves that have one."""
+    return run.curves is not None and run.problem.n_variables > WIDEST
+
+
 def look_again(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """Look once more, and keep the better state, as long as there is one."""
+    if is_wide(run):
+        return standing
     while standing.looks <= LOOKS and not run.problem.all_labelled and standing.state.n_regimes > 1:
         fresh = look(run, standing)
         # The regimes that an order was last looked for with stay those, whichever order is kept.

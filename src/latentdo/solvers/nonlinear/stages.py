@@ -21,6 +21,7 @@ from latentdo.solvers.nonlinear.order import (
     as_networks,
     find_order,
     is_better,
+    is_wide,
     look,
     look_again,
 )
@@ -49,7 +50,8 @@ def search(run: NetworkRun) -> NetworkStanding:
     if problem.all_labelled and problem.n_labelled > 1:
         changes = Changes.between(problem.z, np.eye(problem.n_labelled)[problem.labels])
         run = replace(run, problem=replace(problem, known=changes.known(problem)))
-    standing = best_start(run) if changes is None else find_order(run, run.problem, changes)
+    wide = is_wide(run)
+    standing = best_start(run) if changes is None or wide else find_order(run, run.problem, changes)
     for stage in (look_again, *FINISH, divide_regimes):
         standing = stage(run, standing)
     if problem.n_labelled == 0:
@@ -151,7 +153,7 @@ FINISH: tuple[Stage, ...] = (find_parents, find_regimes, add_parents, turn_edges
 def divide_regimes(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     """All over again with finer regimes, if they are no longer those that the order was found with."""
     problem, state = run.problem, standing.state
-    if not run.flexible or problem.all_labelled or state.n_regimes == 1:
+    if not run.flexible or problem.all_labelled or state.n_regimes == 1 or is_wide(run):
         return standing
     responsibilities, targets = divide(problem, state)
     settled = adjusted_rand_score(standing.labels, responsibilities.argmax(axis=1)) > SETTLED

@@ -16,15 +16,19 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
+from latentdo.solvers.nonlinear.learner import fit_from
+from latentdo.solvers.nonlinear.mending import simplify
 from latentdo.solvers.nonlinear.order import (
     NetworkRun,
     NetworkStanding,
     as_networks,
     find_order,
     is_better,
+    is_wide,
     look,
 )
 from latentdo.solvers.search.em import weigh
+from latentdo.solvers.search.regime_moves import settle
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.starts import clustering
 from latentdo.solvers.settings import NETWORK_START_NAMES, SETTLED
@@ -53,10 +57,12 @@ def _standings(run: NetworkRun) -> Iterator[NetworkStanding]:
     """What different starts lead to, one after another."""
     problem, configuration = run.problem, run.configuration
     names = list(NETWORK_START_NAMES)
-    if run.curves is not None:
-        names.insert(1, "curves")
     if problem.all_labelled or problem.max_regimes == 1:
-        names = names[:1]  # nothing is left to start from
+        names = names[:1]  # there are no regimes to find
+    elif run.curves is not None:
+        names.insert(1, "curves")
+    if is_wide(run):
+        names = ["curves"]
     count = 1 if len(names) == 1 else configuration.n_init
     planned = [
         (names[a % len(names)], rng, configuration.random_state + a)
@@ -96,5 +102,10 @@ def _begin(run: NetworkRun, name: str, seed: int) -> NetworkStanding:
         graph = problem.constraints.required.astype(np.int8)
         none = np.zeros((clusters.shape[1], problem.n_variables), dtype=np.int8)
         known = as_networks(run, clusters, graph, none)
-    labels = known.responsibilities.argmax(axis=1)
-    return look(run, NetworkStanding(known, labels=labels, looks=0))
+    standing = NetworkStanding(known, labels=known.responsibilities.argmax(axis=1), looks=0)
+    if not is_wide(run):
+        return look(run, standing)
+    # Too wide to look for an order: that of the curves, whose edges will be added, dropped and turned one by one.
+    networks = run.networks()
+    settled = fit_from(networks, known.responsibilities, known.adjacency, known.targets, known.mechanisms)
+    return run.note("moves", replace(standing, state=settle(networks, simplify(networks, settled)), looks=1))

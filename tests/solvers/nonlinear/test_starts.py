@@ -10,7 +10,7 @@ import pytest
 from latentdo.metrics import adjusted_rand_index
 from latentdo.solvers.nonlinear import starts
 from latentdo.solvers.nonlinear.learner import with_networks
-from latentdo.solvers.nonlinear.order import NetworkRun
+from latentdo.solvers.nonlinear.order import NetworkRun, NetworkStanding
 from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
@@ -36,7 +36,7 @@ def begun(monkeypatch):
             log.append((name, seed))
             labels, evidence = outcomes[len(log) - 1]
             state = type("S", (), {"responsibilities": np.eye(3)[labels], "evidence": evidence})()
-            return type("N", (), {"state": state})()
+            return NetworkStanding(state, labels=labels, looks=1)
 
         monkeypatch.setattr(starts, "_begin", begin)
         monkeypatch.setattr(starts, "is_better", lambda _, new, old: new.evidence > old.evidence)
@@ -50,13 +50,15 @@ ONE, OTHER, THIRD, FOURTH = (np.random.default_rng(seed).integers(0, 3, 50) for 
 
 def test_there_are_no_more_starts_once_two_agree(make_run, begun):
     log = begun([(ONE, 1.0), (OTHER, 3.0), (ONE, 2.0), (THIRD, 4.0)])
-    assert starts.best_start(make_run()).state.evidence == 3.0
+    best = starts.best_start(make_run())
+    assert (best.state.evidence, best.looks) == (3.0, 2)
     assert log == [("minorities", 0), ("mixture", 1), ("mixture", 2)]
 
 
 def test_as_many_as_are_asked_for_if_none_agree(make_run, begun):
     log = begun([(ONE, 1.0), (OTHER, 3.0), (THIRD, 5.0), (FOURTH, 2.0)])
-    assert starts.best_start(make_run()).state.evidence == 5.0
+    best = starts.best_start(make_run())
+    assert (best.state.evidence, best.looks) == (5.0, 1)
     assert log == [("minorities", 0), ("mixture", 1), ("mixture", 2), ("minorities", 3)]
 
 

@@ -47,7 +47,9 @@ def best_start(run: NetworkRun) -> NetworkStanding:
             run.journal.keep(best)
         labels = standing.state.responsibilities.argmax(axis=1)
         if any(adjusted_rand_score(labels, other) > SETTLED for other in reached):
-            break
+            return replace(
+                best, looks=best.looks + 1
+            )  # two orders were found with these regimes, and compared
         reached.append(labels)
     assert best is not None
     return best

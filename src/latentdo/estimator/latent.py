@@ -100,8 +100,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     device : str
         Where the gradient solvers compute; the search uses the CPU.
     n_jobs : int
-        Starts, and with networks fits of single variables, that run in parallel; -1 for all processors, or for all workers of a cluster within
-        ``joblib.parallel_config``.
+        Starts, and with networks fits of single variables, that run in parallel; -1 for all processors, or for all
+        workers of a cluster within ``joblib.parallel_config``.
     checkpoint : str or Path, optional
         File (the beginning of its name) to which the gradient solvers write their state now and then and when they are
         interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.

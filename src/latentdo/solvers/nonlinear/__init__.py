@@ -7,9 +7,9 @@ from several :mod:`.starts`; from minorities (1 and 2), or from a clustering or 
    minority left out by a mixture of two mechanisms. The best graph in these tables gives an order of the variables.
 2. :mod:`.regimes`: with all predecessors as inputs every variable's minority is found in all rows; minorities that
    coincide become regimes.
-3. (:mod:`.order`) The EM of the shared search (:mod:`latentdo.solvers.search.em`, with the :mod:`.learner` of networks) fits rows,
-   targets and networks together; regimes merge. What moves between them (:mod:`.marginal_shifts`) says more about the
-   order: 1 to 3 are repeated with it.
+3. :mod:`.order`: the EM of the shared search (:mod:`latentdo.solvers.search.em`, with the :mod:`.learner` of networks)
+   fits rows, targets and networks together; regimes merge. What moves between them (:mod:`.marginal_shifts`) says more
+   about the order: 1 to 3 are repeated with it.
 4. :mod:`.parents`: predecessors that a network can do without are no parents, nor are proxies that a better network
    of the others can do without. Later others may join that were no candidates (:mod:`.candidates`).
 5. The moves of the shared search (:mod:`latentdo.solvers.search.regime_moves`), births included, once networks are

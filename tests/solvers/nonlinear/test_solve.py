@@ -172,6 +172,7 @@ def test_one_start_and_one_process_if_no_more_are_asked_for(data):
 
 def test_processes_do_not_change_the_fit(data, latent):
     again = _fit(data, n_jobs=2)
+    assert "start 2, mixture: moves" in [entry["step"] for entry in again.result_.history]
     np.testing.assert_array_equal(again.result_.responsibilities, latent.result_.responsibilities)
     for name, array in latent.result_.model.to_arrays().items():
         np.testing.assert_array_equal(again.result_.model.to_arrays()[name], array)

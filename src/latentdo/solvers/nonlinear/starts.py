@@ -44,12 +44,11 @@ def best_start(run: NetworkRun) -> NetworkStanding:
     for standing in _standings(run):
         if best is None or is_better(run, standing.state, best.state):
             best = standing
-            run.journal.keep(best)
+        run.journal.keep(best)
         labels = standing.state.responsibilities.argmax(axis=1)
         if any(adjusted_rand_score(labels, other) > SETTLED for other in reached):
-            return replace(
-                best, looks=best.looks + 1
-            )  # two orders were found with these regimes, and compared
+            # Two orders were found with these regimes, and compared: that was another look.
+            return replace(best, looks=best.looks + 1)
         reached.append(labels)
     assert best is not None
     return best
@@ -73,16 +72,22 @@ def _standings(run: NetworkRun) -> Iterator[NetworkStanding]:
     at_once = min(configuration.n_jobs, count)
     if at_once == 1:
         for a, (name, rng, seed) in enumerate(planned):
-            journal = run.journal.under(f"start {a + 1}, {name}") if a else run.journal
-            yield _begin(replace(run, rng=rng, journal=journal), name, seed)
+            yield _begin(replace(_told(run, a, name), rng=rng), name, seed)
         return
     alone = replace(run, configuration=replace(configuration, n_jobs=1), journal=Journal(None))
     for first in range(0, count, at_once):  # so that nobody works on starts that nobody waits for
+        some = planned[first : first + at_once]
         jobs = [
-            delayed(_begin_in_one_thread)(replace(alone, rng=rng), name, seed)
-            for name, rng, seed in planned[first : first + at_once]
+            delayed(_begin_in_one_thread)(replace(alone, rng=rng), name, seed) for name, rng, seed in some
         ]
-        yield from Parallel(n_jobs=at_once)(jobs)
+        for a, standing in enumerate(Parallel(n_jobs=at_once)(jobs), first):
+            _told(run, a, planned[a][0]).note("moves", standing)
+            yield standing
+
+
+def _told(run: NetworkRun, a: int, name: str) -> NetworkRun:
+    """The run of start number ``a``, by whose name its steps are known if it is not the first."""
+    return replace(run, journal=run.journal.under(f"start {a + 1}, {name}")) if a else run
 
 
 def _begin_in_one_thread(run: NetworkRun, name: str, seed: int) -> NetworkStanding:
@@ -98,7 +103,10 @@ def _begin(run: NetworkRun, name: str, seed: int) -> NetworkStanding:
     if name == "curves":
         assert run.curves is not None
         found = weigh(problem, run.curves)
-        known = as_networks(run, found.responsibilities, found.adjacency, found.targets)
+        rows, targets = found.responsibilities, found.targets
+        if problem.max_regimes == 1:
+            rows, targets = np.ones((problem.n_rows, 1)), np.zeros((1, problem.n_variables), dtype=np.int8)
+        known = as_networks(run, rows, found.adjacency, targets)
     else:
         clusters = clustering(problem, name, seed)
         graph = problem.constraints.required.astype(np.int8)

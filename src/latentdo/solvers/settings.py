@@ -723,6 +723,10 @@ NETWORK_START_NAMES: Final = ("minorities", "mixture", "mixture")
 """Kinds of starts in turn, the slower one first. With one to three targets per regime a mixture led to ARI 0.997 where
 minorities had 0.55 (nonlinear 48)."""
 
+START_GAIN: Final = 0.1
+"""Nats per row by which a later start must be better, with all predecessors as inputs: 0.04 were luck, and a regime was
+lost for them; where minorities failed it were 0.25 and 2 (nonlinear 49, 54)."""
+
 WIDEST: Final = 40
 """Variables above which the order is that of the curves found before: rough scores of all pairs would take minutes."""
 

@@ -28,37 +28,43 @@ def make_run(make_problem, planted):
 
 @pytest.fixture
 def begun(monkeypatch):
-    """Names and seeds of the starts, instead of what they lead to: states with given regimes and evidence."""
+    """Names and seeds of the starts, instead of what they lead to: states of given evidence, in nats per row."""
     log = []
 
-    def use(outcomes):
-        def begin(_, name, seed):
+    def use(*evidence):
+        def begin(run, name, seed):
             log.append((name, seed))
-            labels, evidence = outcomes[len(log) - 1]
-            state = type("S", (), {"responsibilities": np.eye(3)[labels], "evidence": evidence})()
-            return NetworkStanding(state, labels=labels, looks=1)
+            state = type("S", (), {"evidence": evidence[len(log) - 1] * run.problem.n_rows})()
+            return NetworkStanding(state, labels=np.zeros(0, dtype=np.int64), looks=1)
 
         monkeypatch.setattr(starts, "_begin", begin)
-        monkeypatch.setattr(starts, "is_better", lambda _, new, old: new.evidence > old.evidence)
+        better = lambda _, new, old, margin: new.evidence > old.evidence + margin  # noqa: E731
+        monkeypatch.setattr(starts, "is_better", better)
         return log
 
     return use
 
 
-ONE, OTHER, THIRD, FOURTH = (np.random.default_rng(seed).integers(0, 3, 50) for seed in range(4))
+def best(run):
+    found = starts.best_start(run)
+    return found.state.evidence / run.problem.n_rows, found.looks
 
 
 def test_there_are_no_more_starts_once_two_agree(make_run, begun):
-    log = begun([(ONE, 1.0), (OTHER, 3.0), (ONE, 2.0), (THIRD, 4.0)])
-    best = starts.best_start(make_run())
-    assert (best.state.evidence, best.looks) == (3.0, 2)
+    log = begun(1.0, 3.0, 1.01, 4.0)
+    assert best(make_run()) == (3.0, 2)
     assert log == [("minorities", 0), ("mixture", 1), ("mixture", 2)]
 
 
+def test_a_little_more_evidence_is_luck(make_run, begun):
+    log = begun(1.0, 1.05)
+    assert best(make_run()) == (1.0, 2)
+    assert len(log) == 2
+
+
 def test_as_many_as_are_asked_for_if_none_agree(make_run, begun):
-    log = begun([(ONE, 1.0), (OTHER, 3.0), (THIRD, 5.0), (FOURTH, 2.0)])
-    best = starts.best_start(make_run())
-    assert (best.state.evidence, best.looks) == (5.0, 1)
+    log = begun(1.0, 3.0, 5.0, 2.0)
+    assert best(make_run()) == (5.0, 1)
     assert log == [("minorities", 0), ("mixture", 1), ("mixture", 2), ("minorities", 3)]
 
 
@@ -66,7 +72,7 @@ def test_as_many_as_are_asked_for_if_none_agree(make_run, begun):
 def test_a_single_start(make_run, begun, planted, options):
     if "labels" in options:
         options = {"labels": planted.regimes, "known": np.zeros((4, 3), dtype=np.int8)}
-    log = begun([(ONE, 1.0)])
+    log = begun(1.0)
     starts.best_start(make_run(**options))
     assert log == [("minorities", 0)]
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from latentdo.solvers.nonlinear.learner import fit_from
@@ -31,25 +29,26 @@ from latentdo.solvers.search.em import weigh
 from latentdo.solvers.search.regime_moves import settle
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.starts import clustering
-from latentdo.solvers.settings import NETWORK_START_NAMES, SETTLED
+from latentdo.solvers.settings import NETWORK_START_NAMES, START_GAIN
 
 
 def best_start(run: NetworkRun) -> NetworkStanding:
-    """The best of several starts; there are no more once two of them agree about the regimes.
+    """The best of several starts, if it is clearly so; there are no more once two of them reach about the same.
 
     In parallel the same starts count as in sequence, so that the number of processes does not change the result.
     """
+    luck = START_GAIN * run.problem.n_rows
     best: NetworkStanding | None = None
-    reached: list[NDArray[np.int64]] = []
+    reached: list[float] = []
     for standing in _standings(run):
-        if best is None or is_better(run, standing.state, best.state):
+        evidence = standing.state.evidence
+        if best is None or is_better(run, standing.state, best.state, luck):
             best = standing
         run.journal.keep(best)
-        labels = standing.state.responsibilities.argmax(axis=1)
-        if any(adjusted_rand_score(labels, other) > SETTLED for other in reached):
-            # Two orders were found with these regimes, and compared: that was another look.
+        if any(abs(evidence - other) < luck for other in reached):
+            # Two orders were found with regimes as good as each other: that was another look.
             return replace(best, looks=best.looks + 1)
-        reached.append(labels)
+        reached.append(evidence)
     assert best is not None
     return best
 

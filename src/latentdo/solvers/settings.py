@@ -724,8 +724,8 @@ NETWORK_START_NAMES: Final = ("minorities", "mixture", "mixture")
 minorities had 0.55 (nonlinear 48)."""
 
 START_GAIN: Final = 0.1
-"""Nats per row by which a later start must be better, with all predecessors as inputs: 0.04 were luck, and a regime was
-lost for them; where minorities failed it were 0.25 and 2 (nonlinear 49, 54)."""
+"""Nats per row by which a later start must be better while all predecessors are inputs. A start with a regime too few
+had 0.04 more; where minorities failed, a mixture had 0.25 and 2 more (nonlinear 49, 54)."""
 
 WIDEST: Final = 40
 """Variables above which the order is that of the curves found before: rough scores of all pairs would take minutes."""

@@ -79,11 +79,13 @@ def test_invented_targets_count_against_lines(gain, targets, wins):
     assert auto_density._is_better(result(gain, 10), result(0.0, targets), 1000) == wins
 
 
-def test_wide_tables_get_a_warning_instead_of_networks(monkeypatch):
-    monkeypatch.setattr(auto_density, "WIDEST", 2)
+def test_wide_tables_get_networks_from_what_was_found_before(monkeypatch):
+    monkeypatch.setattr("latentdo.solvers.nonlinear.order.WIDEST", 2)
+    monkeypatch.setattr("latentdo.solvers.nonlinear.order.rough_graph", None)  # nobody looks for an order
     result = auto_density.solve(Dataset.from_table(curved()), SearchConfiguration())
-    assert result.density == "linear"
-    assert "density='nonlinear'" in result.warnings[-1]
+    entries = {entry["model"]: entry for entry in result.comparison}
+    assert any(name.startswith("nonlinear") for name in entries)
+    assert np.asarray(result.adjacency).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_an_interrupt_of_the_second_search_keeps_the_first(monkeypatch):

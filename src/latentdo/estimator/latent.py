@@ -93,15 +93,15 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     missing : {"error", "drop"}
         What to do about rows with missing values.
     n_init : int
-        Largest number of different starts; the linear search stops earlier if two agree; the search
-        with networks has one, gradient solvers one for four.
+        Largest number of different starts; the linear search and that with networks stop earlier if two agree; gradient
+        solvers have one for four.
     random_state : int, RandomState or None
         Source of randomness. An int makes the fit reproducible.
     device : str
         Where the gradient solvers compute; the search uses the CPU.
     n_jobs : int
-        Starts that run in parallel; -1 for all processors, or for all workers of a cluster within
-        ``joblib.parallel_config``.
+        Starts, and with networks fits of single variables, that run in parallel; -1 for all processors, or for all
+        workers of a cluster within ``joblib.parallel_config``.
     checkpoint : str or Path, optional
         File (the beginning of its name) to which the gradient solvers write their state now and then and when they are
         interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.

@@ -2,8 +2,8 @@
 
 Lines with Gaussian noise are fitted in any case, in seconds. Where their noise is not Gaussian after all, as it is not
 where curves are missing, the search is run with curves and noise of any shape, which chooses for every variable. Where
-a network would explain more, networks are searched too. Evidence decides, and sparsity where lines had to do without a
-shape of noise.
+a network would explain more, networks are searched too, with what was found so far as one of their starts. Evidence
+decides, and sparsity where lines had to do without a shape of noise.
 """
 
 from __future__ import annotations
@@ -35,13 +35,7 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as search_rows
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.search.solve import solve as search_linear
-from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS, WIDEST
-
-NOT_FITTED = (
-    f"Some mechanisms look curved, and were fitted as straight lines: with more than {WIDEST} variables networks are "
-    "slow. Set density='nonlinear' to fit them all the same."
-)
-"""What is said then."""
+from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS
 
 
 def solve(
@@ -68,9 +62,7 @@ def solve(
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best
         if (bent or is_curved(dataset, configuration, best)) and best.status == "converged":
-            if dataset.n_variables > WIDEST:
-                return replace(best, warnings=(*best.warnings, NOT_FITTED))
-            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress)
+            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)
             best = networks if _is_better(networks, best, dataset.n_rows) else best
     except KeyboardInterrupt:

@@ -87,7 +87,8 @@ ROWS_PER_PARAMETER: Final = 2.0
 """A mechanism is fitted only to more rows than so many for each of its parameters."""
 
 OWN_ROWS_PER_PARAMETER: Final = 3.0
-"""The same for an intervened mechanism that uses its parents, where networks are searched."""
+"""The same for an intervened mechanism that uses its parents, and for parents that come late, where networks are
+searched."""
 
 OWN_ROWS_PER_GAUSSIAN: Final = 50.0
 """Rows for each Gaussian of an intervened mechanism's noise below which it has one."""
@@ -717,12 +718,32 @@ FRESH_STEPS: Final = 60
 FINALISTS: Final = 3
 """from so many of them."""
 
-MAX_EDGES: Final = 6
-"""Edges that are tried the other way round (nonlinear 9)."""
+SCREENED_ROWS: Final = 3000
+"""Rows on which parents are looked for that were not among the candidates,"""
+
+SCREEN_FEATURES: Final = 12
+"""and random features of each, alone and with the parents there are: enough to show that it matters."""
+
+TURN_ROWS: Final = 3000
+"""Rows on which edges that may be turned are compared."""
+
+TURNS_PER_VARIABLE: Final = 0.5
+"""Edges that are tried the other way round: six of ten variables were enough (nonlinear 9)."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: stages
 # ---------------------------------------------------------------------------------------------------------------
+
+NETWORK_START_NAMES: Final = ("minorities", "mixture", "mixture")
+"""Kinds of starts in turn, the slower one first. With one to three targets per regime a mixture led to ARI 0.997 where
+minorities had 0.55 (nonlinear 48)."""
+
+START_GAIN: Final = 0.1
+"""Nats per row by which a later start must be better while all predecessors are inputs. A start with a regime too few
+had 0.04 more; where minorities failed, a mixture had 0.25 and 2 more (nonlinear 49, 54)."""
+
+WIDEST: Final = 40
+"""Variables above which the order is that of the curves found before: rough scores of all pairs would take minutes."""
 
 LOOKS: Final = 2
 """Further looks for the order, each with the regimes that the last one led to (nonlinear 18, 32)."""
@@ -771,9 +792,6 @@ CROWDED: Final = 1.5
 
 INVENTED: Final = 0.05
 """Nats a row by which networks may be behind for each target they save over straight lines (nonlinear 43)."""
-
-WIDEST: Final = 40
-"""Variables above which networks are not searched unasked: it would take many minutes."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Gradient fits

@@ -9,10 +9,10 @@ import pytest
 
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.mechanisms import NetworkMechanism, Noise
-from latentdo.solvers.nonlinear import stages
+from latentdo.solvers.nonlinear import order, stages
 from latentdo.solvers.nonlinear.learner import with_networks
+from latentdo.solvers.nonlinear.order import NetworkRun, NetworkStanding
 from latentdo.solvers.nonlinear.separated_peaks import divide
-from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
 from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.reporting import Journal
 from latentdo.solvers.search.solve import SearchConfiguration
@@ -32,7 +32,7 @@ def search(make_problem, planted):
 
 def standing(state, **parts):
     """A state as a stage would hand it on."""
-    rest = {"rough": None, "labels": np.zeros(len(state.responsibilities), dtype=np.int64), "looks": 1}
+    rest = {"labels": np.zeros(len(state.responsibilities), dtype=np.int64), "looks": 1}
     return NetworkStanding(state=state, **rest | parts)
 
 
@@ -43,21 +43,21 @@ def truth(search, planted, one_hot):
 
 
 def test_a_look_from_the_truth_stays_there(search, truth, planted):
-    again = stages.look_again(search, standing(truth)).state
+    again = order.look_again(search, standing(truth)).state
     assert again.n_regimes == truth.n_regimes
     assert adjusted_rand_index(planted.regimes, again.responsibilities.argmax(axis=1)) > 0.95
     assert (again.adjacency >= planted.adjacency).all()  # predecessors, before any is dropped
 
 
 def test_a_regime_whose_targets_are_not_found_again_keeps_its_own(search, truth, monkeypatch):
-    module = "latentdo.solvers.nonlinear.stages"
+    module = "latentdo.solvers.nonlinear.order"
 
     def blind(problem, minority):
         k = problem.n_labelled
         return np.eye(k)[problem.labels], np.zeros((k, problem.n_variables), dtype=np.int8)
 
     monkeypatch.setattr(f"{module}.first_regimes", blind)
-    again = stages.look_again(search, standing(truth)).state
+    again = order.look_again(search, standing(truth)).state
     assert again.n_regimes == truth.n_regimes
     np.testing.assert_array_equal(again.targets, truth.targets)
 
@@ -67,7 +67,7 @@ def test_earlier_networks_serve_where_fresh_ones_fit_worse(search, truth, plante
     flat = NetworkMechanism(np.zeros(1), Noise.gaussian(1.0))
     wide = NetworkMechanism(np.zeros(3), Noise.gaussian(1.0))  # constant in two inputs
     fresh = {0: flat, 1: flat, 2: wide}
-    better = stages.better_before(search.problem, truth, [[], [], [0, 1]], fresh, planted.targets)
+    better = order.better_before(search.problem, truth, [[], [], [0, 1]], fresh, planted.targets)
     assert set(better) == {2}
     x, y = np.ascontiguousarray(search.problem.z[:, :2]), search.problem.z[:, 2]
     untouched = planted.regimes != 3
@@ -83,7 +83,7 @@ def test_coincidences_count_more_than_some_evidence(search, truth, flexible, mon
     search = replace(search, flexible=flexible)
     limit = MISFIT * (2.0 if flexible else 1.0) * search.problem.n_rows
     counts = {}
-    monkeypatch.setattr("latentdo.solvers.nonlinear.stages.conflicts", lambda _, state: counts[id(state)])
+    monkeypatch.setattr("latentdo.solvers.nonlinear.order.conflicts", lambda _, state: counts[id(state)])
 
     def state(evidence, coincidences):
         made = type("S", (), {"evidence": evidence})()
@@ -93,12 +93,12 @@ def test_coincidences_count_more_than_some_evidence(search, truth, flexible, mon
 
     kept = []
     before = state(0.0, 2)
-    assert stages.is_better(search, state(2.0, 2), before)
-    assert not stages.is_better(search, state(0.5, 2), before)
-    assert stages.is_better(search, state(2.0 - limit, 1), before)
-    assert not stages.is_better(search, state(-limit, 1), before)
-    assert stages.is_better(search, state(2.0 + limit, 3), before)
-    assert not stages.is_better(search, state(limit, 3), before)
+    assert order.is_better(search, state(2.0, 2), before)
+    assert not order.is_better(search, state(0.5, 2), before)
+    assert order.is_better(search, state(2.0 - limit, 1), before)
+    assert not order.is_better(search, state(-limit, 1), before)
+    assert order.is_better(search, state(2.0 + limit, 3), before)
+    assert not order.is_better(search, state(limit, 3), before)
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ import pytest
 from latentdo.graphs import is_dag
 from latentdo.solvers.nonlinear.learner import with_networks
 from latentdo.solvers.nonlinear.orientation import doubtful_edges, reverse
-from latentdo.solvers.nonlinear.rough_scores import rough_graph
 from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE
-from latentdo.solvers.settings import MAX_EDGES
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +59,18 @@ def test_constraints_are_not_turned(fit, planted, options):
     assert _reverse(problem, state, 1, 2) is None
 
 
-def test_doubtful_edges_are_edges(make_problem, planted):
-    rough = rough_graph(make_problem(planted.x), seed=0)
-    edges = doubtful_edges(rough, planted.adjacency)
-    assert sorted(edges) == [(0, 1), (0, 2), (1, 2)][:MAX_EDGES]
-    assert doubtful_edges(rough, np.zeros((3, 3), dtype=np.int8)) == []
+def test_the_most_doubtful_edge_is_the_wrong_one(fit):
+    wrong = np.array([[0, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=np.int8)  # c -> b instead of b -> c
+    problem, state = fit(wrong)
+    edges = doubtful_edges(problem, state)
+    assert edges[0] == (2, 1)
+    assert all(wrong[edge] for edge in edges)
+
+
+def test_edges_that_must_not_be_turned_are_not_doubted(fit):
+    wrong = np.array([[0, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=np.int8)
+    problem, state = fit(wrong, required=[("c", "b")])
+    assert (2, 1) not in doubtful_edges(problem, state)
 
 
 def test_targets_stay_zeros_and_ones_where_a_component_has_no_rows(fit, planted):

@@ -1,4 +1,4 @@
-"""Edges the other way round: a second look with good networks where the rough scores were nearly equal."""
+"""Edges the other way round: a second look at the order with good networks, at any width."""
 
 from __future__ import annotations
 
@@ -9,31 +9,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import reachability
-from latentdo.graphs.constraints import Constraints
 from latentdo.model.mechanisms import AdditiveNoise
 from latentdo.solvers.nonlinear.learner import NetworkLearner, fit_from
 from latentdo.solvers.nonlinear.marginal_shifts import Changes
 from latentdo.solvers.nonlinear.parents import ParentSet, eliminate
-from latentdo.solvers.nonlinear.rough_scores import RoughGraph
-from latentdo.solvers.search.exact import best_dag
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
-from latentdo.solvers.settings import EXACT_LIMIT, MAX_EDGES, TRIAL_STEPS
+from latentdo.solvers.settings import MISFIT, MIXED_MISFIT, TRIAL_STEPS, TURN_ROWS, TURNS_PER_VARIABLE
 
 
-def doubtful_edges(rough: RoughGraph, adjacency: NDArray[np.int8]) -> list[tuple[int, int]]:
-    """Edges whose absence costs the rough score least, the most doubtful first; none in problems too large for that."""
-    d = len(adjacency)
-    if d > EXACT_LIMIT:
-        return []
-    table = rough.tables.full()
-    masks = np.arange(table.shape[1])
-    losses = []
-    for i, j in np.argwhere(adjacency):
-        without = table.copy()
-        without[j, (masks >> i & 1) == 1] = -np.inf
-        losses.append((-best_dag(without)[1], int(i), int(j)))
-    return [(i, j) for _, i, j in sorted(losses)[:MAX_EDGES]]
+def doubtful_edges(problem: Problem, state: State) -> list[tuple[int, int]]:
+    """Edges that may be the other way round, the most doubtful first.
+
+    By quick fits on some rows, of the two variables that an edge concerns: parents are exchanged, targets chosen anew.
+    """
+    rows = np.arange(problem.n_rows)[:: -(-problem.n_rows // TURN_ROWS)]
+    learner = problem.learner
+    assert isinstance(learner, NetworkLearner)
+    known = Changes.between(problem.z, state.responsibilities).known(problem)
+    some = replace(problem.take(rows), known=known)
+    statistics = learner.statistics(some, state.responsibilities[rows], state.model)
+    prior = problem.penalties.edge_prior
+
+    def score(v: int, parents: NDArray[np.int64]) -> float:
+        return learner.local(some, statistics, v, parents).score + float(prior[parents, v].sum())
+
+    parents = state.model.parents
+    gains = []
+    for i, j in np.argwhere(state.adjacency).tolist():
+        if may_turn(problem, state, i, j):
+            turned = score(i, np.union1d(parents[i], [j])) + score(j, np.setdiff1d(parents[j], [i]))
+            gains.append((score(i, parents[i]) + score(j, parents[j]) - turned, i, j))
+    hopeless = MIXED_MISFIT * MISFIT * rows.size
+    likely = sorted(one for one in gains if one[0] < hopeless)
+    return [(i, j) for _, i, j in likely[: int(TURNS_PER_VARIABLE * problem.n_variables) + 1]]
+
+
+def may_turn(problem: Problem, state: State, i: int, j: int) -> bool:
+    """Whether ``i -> j`` may be the other way round: constraints allow it, and no cycle would follow."""
+    if not problem.constraints.allowed[j, i] or problem.constraints.required[i, j]:
+        return False
+    rest = state.adjacency.copy()
+    rest[i, j] = 0
+    return not reachability(rest)[i, j]
 
 
 def reverse(
@@ -43,16 +61,13 @@ def reverse(
 
     Targets and parents of both are chosen anew.
     """
-    constraints: Constraints = problem.constraints
-    if not constraints.allowed[j, i] or constraints.required[i, j]:
+    if not may_turn(problem, state, i, j):
         return None
     rest = state.adjacency.copy()
     rest[i, j] = 0
     below = reachability(rest)[i].astype(bool)
-    if below[j]:
-        return None
     wanted = np.flatnonzero(rest[:, i] | rest[:, j]).tolist()
-    allowed = [a for a in wanted if a not in (i, j) and not below[a] and constraints.allowed[a, i]]
+    allowed = [a for a in wanted if a not in (i, j) and not below[a] and problem.constraints.allowed[a, i]]
     inputs = {i: sorted([*allowed, j]), j: np.flatnonzero(rest[:, j]).tolist()}
     # What moves between regimes, as they are now, is known of them.
     learner = problem.learner

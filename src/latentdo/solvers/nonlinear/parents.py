@@ -31,6 +31,7 @@ from latentdo.solvers.settings import (
     GLANCE_STEPS,
     LIFT_GAIN,
     LIFTS_PER_INPUT,
+    ROWS_PER_PARAMETER,
     ROWS_PER_UNIT,
     UNITS,
     WIDTHS,
@@ -94,6 +95,10 @@ class _Fits:
         """What a mechanism with these inputs costs, in nats."""
         parameters = 0.5 * mechanism.n_parameters * np.log(max(self.total, FEWEST_ROWS))
         return float(parameters - self.prior[inputs].sum())
+
+    def supports(self, mechanism: NetworkMechanism) -> bool:
+        """Whether there are rows enough for so many parameters; fewer could be fitted whatever they are."""
+        return self.total >= ROWS_PER_PARAMETER * mechanism.n_parameters
 
     def x(self, inputs: list[int]) -> Array:
         return np.ascontiguousarray(self.z[:, inputs])
@@ -197,7 +202,8 @@ def eliminate(
         if not trials:
             break
         gain, place, trial, trial_value = max(trials, key=lambda t: t[0])
-        if gain <= 0.0 and len(inputs) <= problem.constraints.max_parents:
+        allowed = len(inputs) <= problem.constraints.max_parents and fits.supports(current)
+        if gain <= 0.0 and allowed:
             break
         del inputs[place]
         current, value = trial, trial_value
@@ -236,3 +242,20 @@ def reconsider(
             best, value = fits.grow(chosen, mechanism, parent_set), score
             break
     return best
+
+
+def find_parents_of(
+    problem: Problem,
+    j: int,
+    inputs: list[int],
+    start: AdditiveNoise,
+    weights: Array,
+    n_components: int,
+    thorough: bool,
+    rng: np.random.Generator,
+) -> ParentSet:
+    """Who of the inputs are parents: what elimination leaves and, if ``thorough``, what fits from scratch choose."""
+    found = eliminate(problem, j, inputs, start, weights, n_components=n_components, rng=rng)
+    if not thorough:
+        return found
+    return reconsider(problem, j, found, weights, n_components=n_components, rng=rng)

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from latentdo.data import Dataset
+from latentdo.model.fitted import FittedModel
 from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.learner import fit_from, with_networks
-from latentdo.solvers.nonlinear.stages import NetworkRun, NetworkStanding
+from latentdo.solvers.nonlinear.order import NetworkRun, NetworkStanding
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import assign_rows
@@ -39,21 +40,26 @@ BY_NOISE: Final = {"auto": "auto", "gaussian": "nonlinear", "any": "nonlinear-mi
 
 
 def solve(
-    dataset: Dataset, configuration: SearchConfiguration, density: str, progress: Progress | None = None
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    density: str,
+    progress: Progress | None = None,
+    curves: FittedModel | None = None,
 ) -> FitResult:
     """Fit networks by structural search, see :func:`.driver.search`.
 
     With density "nonlinear" their noise is Gaussian, with "nonlinear-mixed" it is a mixture of Gaussians; with "auto"
-    the evidence decides.
+    the evidence decides. ``curves`` is what another family found in the same rows, if that is known: one more start.
     """
-    return driver.search(dataset, configuration, NetworkStrategy(density), progress)
+    return driver.search(dataset, configuration, NetworkStrategy(density, curves), progress)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkStrategy:
     """An order of the variables first, then regimes, parents and edges the other way round (:mod:`.stages`)."""
 
     density: str
+    curves: FittedModel | None = None
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:  # noqa: ARG002
         """See :class:`.driver.Strategy`."""
@@ -61,7 +67,7 @@ class NetworkStrategy:
 
     def _run(self, run: Run) -> NetworkRun:
         flexible = self.density != "nonlinear"
-        return NetworkRun(run.problem, run.configuration, run.journal, run.rng, flexible=flexible)
+        return NetworkRun(run.problem, run.configuration, run.journal, run.rng, flexible, self.curves)
 
     def search(self, run: Run) -> NetworkStanding:
         """See :class:`.driver.Strategy`."""

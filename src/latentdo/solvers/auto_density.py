@@ -35,7 +35,16 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as search_rows
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.search.solve import solve as search_linear
-from latentdo.solvers.settings import BENT, CROWDED, CURVE_ROWS, INVENTED, SCREEN_ROWS, SCREEN_STARTS
+from latentdo.solvers.settings import (
+    BENT,
+    CROWDED,
+    CROWDED_CURVES,
+    CURVE_ROWS,
+    INVENTED,
+    QUICK_NETWORKS,
+    SCREEN_ROWS,
+    SCREEN_STARTS,
+)
 
 
 def solve(
@@ -114,12 +123,16 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitRe
     Lines do if their regimes have suspiciously many targets, as pieces of curves have, or if a network of its parents
     explains any variable better than its line, in the rows that are likeliest in a regime that does not target it.
     Curves with noise of any shape do if networks would explain the variables better on the whole: they would have to
-    take the place of all of them.
+    take the place of all of them. Where networks are quick, many targets are enough again, since pieces of networks
+    hide the rest.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
     topology = found.model.topology
     if found.density != "linear":
+        many = topology.targets.sum() > CROWDED_CURVES * (len(topology.targets) - 1)
+        if many and dataset.n_variables <= QUICK_NETWORKS:
+            return True
         return sum(_gain_over_curves(trial) for trial in _trials(dataset, configuration, found)) > 0.0
     if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
         return True

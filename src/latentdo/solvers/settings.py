@@ -790,6 +790,13 @@ tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more (
 CROWDED: Final = 1.5
 """Targets a regime above which the linear fit is doubted."""
 
+CROWDED_CURVES: Final = 2.5
+"""The same for curves: at most 2.0 on field tables, with one or two true targets a regime; 3.2 to 3.5 where networks of
+the paper's benchmark were drawn by curves (noise, "Born again")."""
+
+QUICK_NETWORKS: Final = 12
+"""Variables up to which many targets are reason enough to search networks after curves, too: one to two minutes."""
+
 INVENTED: Final = 0.05
 """Nats a row by which networks may be behind for each target they save over straight lines (nonlinear 43)."""
 

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
-from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
-from latentdo.result import FitResult
+from latentdo.result import FitResult, Rows
 
 __all__ = [
     "NO_INTERVAL",
@@ -224,13 +223,11 @@ def parameter_draws(model: FittedModel, n_rows: int, seed: int, count: int) -> l
 
 def explain_rows(
     result: FitResult,
-    x: Array,
-    z: Array,
+    read: Rows,
     rows: Sequence[Hashable],
     *,
     against: int | None,
     seed: int,
-    units: Units = SEPARATE,
 ) -> pd.DataFrame:
     """Why rows were assigned to their regimes, variable by variable; see ``LatentInterventionDAG.explain``.
 
@@ -238,18 +235,17 @@ def explain_rows(
     ----------
     result : FitResult
         A fit.
-    x, z : ndarray [n, d]
-        Rows in the user's units, and standardised.
+    read : Rows
+        The rows, and which of them share their regime.
     rows : sequence
         What the rows are called in the answer.
     against : int, optional
         The regime to compare with; by default the reference, or the runner-up for rows of the reference.
     seed : int
         Seed of the draws behind medians and tails.
-    units : Units
-        Which of the rows share their regime.
     """
     model = result.model
+    x, z, units = read.x, read.z, read.units
     n = len(z)
     probability = model.responsibilities(z, units)
     best = probability.argmax(axis=1)
@@ -263,7 +259,7 @@ def explain_rows(
     whole = ratio.sum(axis=1)
     company = units.spread(units.sums(np.ones(n))) > 1.0
     others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
-    quantiles, tail = _reference_ranges(result, z, seed)
+    quantiles, tail = _reference_ranges(result, read, seed)
     records = []
     for r in range(n):
         k, alternative = int(best[r]), int(other[r])
@@ -363,11 +359,12 @@ def _variable_densities(model: FittedModel, z: Array) -> Array:
     return density
 
 
-def _reference_ranges(result: FitResult, z: Array, seed: int) -> tuple[Array, Array]:
+def _reference_ranges(result: FitResult, read: Rows, seed: int) -> tuple[Array, Array]:
     """What the reference mechanisms would give for the rows' own parents.
 
     Returns 5 %, 50 % and 95 % quantiles in the user's units ``[3, n, d]``, and two-sided tail probabilities ``[n, d]``.
     """
+    z = read.z
     n, d = z.shape
     quantiles, tail = np.empty((3, n, d)), np.empty((n, d))
     for r in range(n):
@@ -375,7 +372,8 @@ def _reference_ranges(result: FitResult, z: Array, seed: int) -> tuple[Array, Ar
         for j, name in enumerate(result.columns):
             drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))
             finite = np.quantile(drawn, (0.05, 0.5, 0.95))
-            quantiles[:, r, j] = result.preprocessor.inverse_column(name, finite)
+            usual = finite * read.unit[r, j] + read.expected[r, j]
+            quantiles[:, r, j] = result.preprocessor.inverse_column(name, usual)
             below = (1 + (drawn <= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
             above = (1 + (drawn >= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
             tail[r, j] = min(1.0, 2.0 * min(below, above))

@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from latentdo.choices import DENSITY, SOLVER
+from latentdo.data import Background, Circumstances
 from latentdo.data.transforms import Preprocessor
 from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
@@ -52,6 +53,9 @@ _MODEL = "model."
 _ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
 _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
 _GROUPS = "groups"  # only where rows were grouped
+_WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
+_NAMES = ("series_names", "batch_names")
+_LAGGED = "lagged"
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -88,6 +92,19 @@ def pack_result(result: FitResult) -> bytes:
     if result.groups is not None:
         arrays[_GROUPS] = result.groups
         grouped["group_names"] = [_pack(name) for name in result.group_names]
+    for name in ("time", "series", "batch"):
+        if (held := getattr(result.where, name)) is not None:
+            arrays[_WHERE + name] = held
+            grouped["where"] = {
+                **{key: [_pack(one) for one in getattr(result.where, key)] for key in _NAMES},
+                "dated": result.where.dated,
+                "counted": result.where.counted,
+            }
+    if result.background is not None:
+        arrays |= {_BACKGROUND + name: array for name, array in result.background.to_arrays().items()}
+        grouped["background"] = [_pack(name) for name in result.background.batch_names]
+    if result.lagged is not None:
+        arrays[_LAGGED] = result.lagged
     state: dict[str, Any] = {
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
@@ -216,6 +233,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     names = tuple(_field({"regime_names": name}, "regime_names") for name in _sequence(state, "regime_names"))
     groups = arrays.pop(_GROUPS, None)
     group_names = _sequence(state, "group_names") if groups is not None else ()
+    where, background = _where(state, arrays), _background(state, arrays, len(columns))
+    lagged = arrays.pop(_LAGGED, None)
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:
@@ -246,10 +265,45 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         warnings=tuple(_text(warning, "warnings") for warning in _sequence(state, "warnings")),
         groups=groups,
         group_names=tuple(_field({"group_names": name}, "group_names") for name in group_names),
+        where=where,
+        background=background,
+        lagged=lagged,
     )
     result.check()
     _try(result.model)
     return result
+
+
+def _taken(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Arrays whose names begin so, which are no longer among the others."""
+    return {name.removeprefix(prefix): arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
+
+
+def _where(state: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Circumstances:
+    """When and where rows were measured."""
+    held: dict[str, Any] = {**_taken(arrays, _WHERE)}
+    if not held:
+        return Circumstances()
+    if set(held) - {"time", "series", "batch"}:
+        raise ResultFileError("holds circumstances of rows that this version does not know.")
+    told = _mapping(state, "where")
+    names: dict[str, Any] = {
+        key: tuple(_field({key: one}, key) for one in _sequence(told, key)) for key in _NAMES
+    }
+    return Circumstances(
+        **held, **names, dated=told.get("dated") is True, counted=told.get("counted") is True
+    )
+
+
+def _background(
+    state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_variables: int
+) -> Background | None:
+    """What circumstances explain of rows."""
+    held = _taken(arrays, _BACKGROUND)
+    if not held:
+        return None
+    names = tuple(_field({"background": one}, "background") for one in _sequence(state, "background"))
+    return Background.from_arrays(held, names, n_variables)
 
 
 def _density(scalars: Mapping[str, Any]) -> str:

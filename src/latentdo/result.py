@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import networkx as nx
 import numpy as np
@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
-from latentdo.data import is_unknown, is_writable
+from latentdo.data import Background, Circumstances, is_unknown, is_writable
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 
@@ -28,6 +29,24 @@ _MEASURED: Final = (
     "violation",
     "seconds",
 )  # what reports and plots draw of history and comparison
+
+
+_FAR = 1e15
+"""Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
+
+
+class Rows(NamedTuple):
+    """New rows as a model sees them.
+
+    ``x [n, d]`` are in the user's units, ``z`` standardised, less what their circumstances explain: ``expected`` and
+    the ``unit`` of the rest. ``units`` says how they belong together.
+    """
+
+    x: Array
+    z: Array
+    expected: Array
+    unit: Array
+    units: Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +88,12 @@ class FitResult:
         model are shares of groups.
     group_names : tuple
         The user's names of the groups; groups with larger numbers are rows on their own.
+    where : Circumstances
+        When and where the fitted rows were measured, as far as that was said.
+    background : Background, optional
+        What that explains; the model is then one of what is new in rows.
+    lagged : ndarray [lags, d, d] of int8, optional
+        Which variables cause which one row later, two rows later.
     """
 
     model: FittedModel
@@ -94,6 +119,9 @@ class FitResult:
     warnings: tuple[str, ...] = ()
     groups: NDArray[np.int64] | None = None
     group_names: tuple[Hashable, ...] = ()
+    where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
+    background: Background | None = None
+    lagged: NDArray[np.int8] | None = None
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -131,6 +159,11 @@ class FitResult:
             self.groups.shape != (n,) or self.groups.dtype.kind != "i" or self.groups.min() < 0
         ):
             raise ValueError("groups are not one number from 0 per row")
+        self.where.check(n)
+        if self.lagged is not None and (
+            self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
+        ):
+            raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
         for name in ("edge_probabilities", "ancestor_probabilities"):
             if getattr(self, name).diagonal().any():
                 raise ValueError(f"{name} has a variable that causes itself")
@@ -145,6 +178,15 @@ class FitResult:
         if not 0.0 <= self.seconds < np.inf:
             raise ValueError(f"seconds is {self.seconds}")
 
+    def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
+        """Rows ``x [n, d]`` in the user's units as the model sees them."""
+        with np.errstate(over="ignore"):
+            z = np.clip(self.preprocessor.forward(x), -_FAR, _FAR)
+        if self.background is None:
+            return Rows(x, z, np.zeros_like(z), np.ones_like(z), units)
+        expected, unit = self.background.describe(z, where)
+        return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
+
     @property
     def n_regimes(self) -> int:
         """Number of regimes, the reference included."""
@@ -154,6 +196,16 @@ class FitResult:
     def adjacency(self) -> pd.DataFrame:
         """The graph as a 0/1 table; row causes column."""
         return self._square(self.model.topology.adjacency.astype(np.int64))
+
+    @property
+    def lagged_adjacency(self) -> pd.DataFrame | None:
+        """Causes in earlier rows as a 0/1 table ``[lags d, d]``, indexed by lag and cause; None without time."""
+        if self.lagged is None or self.where.time is None:
+            return None
+        lags = range(1, len(self.lagged) + 1)
+        index = pd.MultiIndex.from_product([lags, list(self.columns)], names=["lag", "cause"])
+        values = self.lagged.reshape(-1, len(self.columns)).astype(np.int64)
+        return pd.DataFrame(values, index=index, columns=list(self.columns))
 
     @property
     def targets(self) -> pd.DataFrame:
@@ -188,12 +240,13 @@ class FitResult:
         return self._square(self.ancestor_probabilities)
 
     def regime_table(self) -> pd.DataFrame:
-        """One row a fitted row: its group, if there are any, its regime's name and the probability of it."""
+        """One row a fitted row: its group, series, time and batch, if known, its regime and the probability of it."""
         best = self.regimes
         return pd.DataFrame(
             {
                 "row": np.arange(len(best)),
                 **({} if self.groups is None else {"group": self._group_of_rows()}),
+                **self.where.table(),
                 "regime": [self.regime_names[k] for k in best],
                 "probability": self.responsibilities[np.arange(len(best)), best],
             }

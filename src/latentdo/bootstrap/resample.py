@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from latentdo.bootstrap.matching import match_regimes
-from latentdo.data import Dataset
+from latentdo.data import Circumstances, Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.notices import collecting
 from latentdo.persistence import pack_result
@@ -103,6 +103,7 @@ def fit_resample(
                 responsibilities=found.responsibilities[:1],
                 groups=None,
                 group_names=(),
+                where=Circumstances(),
                 history=(),
                 comparison=(),
                 warnings=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.atoms import Atoms
+from latentdo.data.background import Background
+from latentdo.data.circumstances import Circumstances
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
@@ -25,7 +27,7 @@ from latentdo.data.table import (
     warn_about_repeats,
     warn_about_shape,
 )
-from latentdo.data.together import encode_groups, encode_series, encode_time, label_groups
+from latentdo.data.together import encode_groups, label_groups, read_circumstances
 from latentdo.data.transforms import Preprocessor
 
 Array = NDArray[np.float64]
@@ -59,10 +61,10 @@ class Dataset:
         Group of each row: rows of a group share their regime. None if rows do not belong together.
     group_labels : tuple
         The user's label of each group; groups with larger numbers are rows on their own.
-    time : ndarray [n] of float64, optional
-        Time of each row: neighbours tend to share their regime. None if rows are in no order.
-    series : ndarray [n] of int64, optional
-        Series of each row, where there are several; only with ``time``.
+    where : Circumstances
+        Time, series and batch of each row, as far as they are known. Neighbours in time tend to share their regime.
+    background : Background, optional
+        What these explain; ``expected`` and ``unit`` are then what it says of the rows, ``[n, d]``.
 
     Examples
     --------
@@ -87,8 +89,10 @@ class Dataset:
     n_dropped: int = 0
     groups: NDArray[np.int64] | None = None
     group_labels: tuple[Hashable, ...] = ()
-    time: Array | None = None
-    series: NDArray[np.int64] | None = None
+    where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
+    background: Background | None = None
+    expected: Array | None = None
+    unit: Array | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
@@ -131,6 +135,7 @@ class Dataset:
         groups: Any = None,
         time: Any = None,
         series: Any = None,
+        batch: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -159,6 +164,8 @@ class Dataset:
             When each row was measured, in any order; neighbours tend to share their regime.
         series : sequence of n labels, optional
             Rows of different series are no neighbours. Without ``time``, rows are in order.
+        batch : sequence of n labels, optional
+            Batches may differ in level and scale of everything, see :class:`.Background`.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -215,15 +222,14 @@ class Dataset:
         if groups is not None:
             members, group_labels = encode_groups(groups, kept, n_all, index)
             found = replace(found, groups=members, group_labels=tuple(group_labels))
-        if time is not None or series is not None:
-            if groups is not None:
-                raise ValueError(
-                    "groups were given together with time or series; rows of a group share their regime, neighbours in "
-                    "time only tend to: choose one."
-                )
-            times = np.arange(float(len(kept))) if time is None else encode_time(time, kept, n_all, index)
-            codes = None if series is None else encode_series(series, kept, n_all, index)
-            found = replace(found, time=times, series=codes)
+        if groups is not None and (time is not None or series is not None):
+            raise ValueError(
+                "groups were given together with time or series; rows of a group share their regime, neighbours in "
+                "time only tend to: choose one."
+            )
+        found = replace(
+            found, where=read_circumstances(kept, n_all, index, time=time, series=series, batch=batch)
+        )
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -262,10 +268,54 @@ class Dataset:
         """Number of groups that have rows, those of one row included; rows that do not belong together are such."""
         return self.n_rows if self.groups is None else int(np.unique(self.groups).size)
 
+    @property
+    def time(self) -> Array | None:
+        """Time of every row, if that is known."""
+        return self.where.time
+
+    def explained(
+        self,
+        *,
+        lags: int,
+        periods: tuple[float, ...],
+        responsibilities: Array | None = None,
+        adjacency: NDArray[np.int8] | None = None,
+    ) -> Self:
+        """The same rows less what time, the past and batches explain: ``z`` is then what is new in them.
+
+        One unit of ``z`` is a standard deviation of that, in usual rows; see :class:`.Background`.
+        """
+        assert self.background is None
+        z = self.preprocessor.forward(self.x)
+        fit = partial(
+            Background.fit,
+            where=self.where,
+            lags=lags,
+            periods=periods,
+            responsibilities=responsibilities,
+            adjacency=adjacency,
+        )
+        usual = fit(z).typical_unit()
+        background = fit(z / usual)
+        expected, unit = background.describe(z / usual, self.where)
+        preprocessor = replace(self.preprocessor, scale=self.preprocessor.scale * usual)
+        return replace(self, preprocessor=preprocessor, background=background, expected=expected, unit=unit)
+
+    @property
+    def settled(self) -> Self:
+        """The same rows less shifts of level that last for a while, too; see :class:`.Shifts`."""
+        assert self.background is not None
+        assert self.expected is not None
+        assert self.unit is not None
+        shift = self.background.shifts(self.preprocessor.forward(self.x), self.where)
+        return self if not shift.any() else replace(self, expected=self.expected + shift * self.unit)
+
     @cached_property
     def z(self) -> Array:
         """The transformed and standardised rows ``[n, d]``, read-only."""
         z = np.ascontiguousarray(self.preprocessor.forward(self.x))
+        if self.expected is not None and self.unit is not None:
+            z = (z - self.expected) / self.unit
         z.setflags(write=False)
         return z
 
@@ -286,8 +336,8 @@ class Dataset:
         at = np.asarray(rows, dtype=np.int64)
         regimes = None if self.regimes is None else self.regimes[at]
         groups = None if self.groups is None else self.groups[at]
-        time = None if self.time is None else self.time[at]
-        series = None if self.series is None else self.series[at]
+        expected = None if self.expected is None else self.expected[at]
+        unit = None if self.unit is None else self.unit[at]
         x = self.x[at]
         x.setflags(write=False)
         return replace(
@@ -295,8 +345,9 @@ class Dataset:
             x=x,
             regimes=regimes,
             groups=groups,
-            time=time,
-            series=series,
+            where=self.where.take(at),
+            expected=expected,
+            unit=unit,
             row_index=self.row_index[at],
         )
 

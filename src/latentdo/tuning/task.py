@@ -16,7 +16,6 @@ from sklearn.base import clone
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import plain, read_rows
-from latentdo.estimator.queries import units_of
 from latentdo.notices import collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
@@ -152,7 +151,7 @@ def held_out_log_likelihood(
     probability = estimator.predict_proba(X, groups=groups)[known, index[known]]
     gain = np.log(np.maximum(probability, _FLOOR))
     if groups is not None:  # once per group
-        units = units_of(X, groups, len(scores))
+        units = estimator._read(X, groups=groups).units
         gain /= units.spread(units.sums(np.ones(len(scores))))[known]
     scores[known] += gain
     return scores

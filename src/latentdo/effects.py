@@ -27,6 +27,7 @@ from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
+from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 
 __all__ = [
@@ -257,8 +258,13 @@ def explain_rows(
     ratio = density[at, :, best] - density[at, :, other]
     prior = np.where(best == other, 0.0, log_weights[best] - log_weights[other])
     whole = ratio.sum(axis=1)
+    in_order = isinstance(units, Series)
     company = units.spread(units.sums(np.ones(n))) > 1.0
-    others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
+    if in_order:  # of what neighbours say only their sum is known: what is left of the odds
+        chances = np.maximum(np.stack([probability[at, best], probability[at, other]]), np.finfo(float).tiny)
+        others = np.log(chances[0] / chances[1]) - whole - prior
+    else:
+        others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
     quantiles, tail = _reference_ranges(result, read, seed)
     records = []
     for r in range(n):
@@ -292,7 +298,7 @@ def explain_rows(
             records.append(
                 head
                 | {
-                    "variable": "(other rows of the group)",
+                    "variable": "(rows before and after)" if in_order else "(other rows of the group)",
                     "log_ratio": float(others[r]),
                     "deviates": False,
                     "target": False,

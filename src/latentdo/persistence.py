@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
@@ -28,7 +29,7 @@ from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
 from latentdo.model.legacy import FAMILIES as LEGACY_FAMILIES
 from latentdo.model.legacy import from_legacy
-from latentdo.result import FitResult
+from latentdo.result import SEGMENTS, FitResult
 
 __all__ = [
     "FORMAT",
@@ -55,7 +56,7 @@ _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message"
 _GROUPS = "groups"  # only where rows were grouped
 _WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
 _NAMES = ("series_names", "batch_names")
-_LAGGED = "lagged"
+_OPTIONAL = ("lagged", "explained", "moved")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -103,8 +104,9 @@ def pack_result(result: FitResult) -> bytes:
     if result.background is not None:
         arrays |= {_BACKGROUND + name: array for name, array in result.background.to_arrays().items()}
         grouped["background"] = [_pack(name) for name in result.background.batch_names]
-    if result.lagged is not None:
-        arrays[_LAGGED] = result.lagged
+    arrays |= {name: held for name in _OPTIONAL if (held := getattr(result, name)) is not None}
+    if result.segments is not None:
+        grouped["segments"] = _pack_segments(result.segments)
     state: dict[str, Any] = {
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
@@ -234,7 +236,7 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     groups = arrays.pop(_GROUPS, None)
     group_names = _sequence(state, "group_names") if groups is not None else ()
     where, background = _where(state, arrays), _background(state, arrays, len(columns))
-    lagged = arrays.pop(_LAGGED, None)
+    extra: dict[str, Any] = {name: arrays.pop(name, None) for name in _OPTIONAL}
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:
@@ -267,7 +269,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         group_names=tuple(_field({"group_names": name}, "group_names") for name in group_names),
         where=where,
         background=background,
-        lagged=lagged,
+        segments=_segments(state, where),
+        **extra,
     )
     result.check()
     _try(result.model)
@@ -304,6 +307,31 @@ def _background(
         return None
     names = tuple(_field({"background": one}, "background") for one in _sequence(state, "background"))
     return Background.from_arrays(held, names, n_variables)
+
+
+def _pack_segments(segments: pd.DataFrame) -> dict[str, Any]:
+    """A table of segments as JSON; times as numbers."""
+    plain = {
+        name: [one.timestamp() for one in column] if column.dtype.kind == "M" else column.tolist()
+        for name, column in segments.items()
+    }
+    return {str(name): [_pack(value) for value in values] for name, values in plain.items()}
+
+
+def _segments(state: Mapping[str, Any], where: Circumstances) -> pd.DataFrame | None:
+    """Undo :func:`_pack_segments`."""
+    if "segments" not in state:
+        return None
+    held = _mapping(state, "segments")
+    if set(SEGMENTS[1:]) - set(held) or set(held) - set(SEGMENTS):
+        raise ResultFileError("holds other segments than a fit leaves.")
+    order = [name for name in SEGMENTS if name in held]
+    columns: dict[str, Any] = {
+        name: [_field({name: one}, name) for one in _sequence(held, name)] for name in order
+    }
+    for name in ("start", "end"):
+        columns[name] = where.shown(np.array([_number(one, name) for one in columns[name]], dtype=np.float64))
+    return pd.DataFrame(columns)
 
 
 def _density(scalars: Mapping[str, Any]) -> str:
@@ -389,8 +417,6 @@ def _unpack(value: Any) -> Any:
         if key == "$items":
             return {_hashable(_unpack(name)): _unpack(part) for name, part in item}
         if key == "$table":
-            import pandas as pd
-
             return pd.DataFrame(**_unpack(item))
     return {key: _unpack(item) for key, item in value.items()}
 

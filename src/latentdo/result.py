@@ -20,6 +20,9 @@ from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 
+SEGMENTS: Final = ("series", "start", "end", "rows", "regime", "probability", "targets", "followed")
+"""Columns of the table of segments; the first one only where there are several series."""
+
 Status = Literal["converged", "not converged", "interrupted"]
 
 _ROUNDING: Final = 1e-9  # sums over many graphs may leave the unit interval by this much
@@ -94,6 +97,11 @@ class FitResult:
         What that explains; the model is then one of what is new in rows.
     lagged : ndarray [lags, d, d] of int8, optional
         Which variables cause which one row later, two rows later.
+    explained, moved : ndarray [n_regimes, d], optional
+        How much targets explain of their regimes, in nats per row, and by how many standard deviations variables differ
+        from the reference; see :mod:`latentdo.segments`.
+    segments : DataFrame, optional
+        Stretches of time that a regime other than the reference lasted, where rows were in order of time.
     """
 
     model: FittedModel
@@ -122,6 +130,9 @@ class FitResult:
     where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
     background: Background | None = None
     lagged: NDArray[np.int8] | None = None
+    explained: Array | None = None
+    moved: Array | None = None
+    segments: pd.DataFrame | None = None
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -160,10 +171,7 @@ class FitResult:
         ):
             raise ValueError("groups are not one number from 0 per row")
         self.where.check(n)
-        if self.lagged is not None and (
-            self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
-        ):
-            raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
+        self._check_more()
         for name in ("edge_probabilities", "ancestor_probabilities"):
             if getattr(self, name).diagonal().any():
                 raise ValueError(f"{name} has a variable that causes itself")
@@ -177,6 +185,18 @@ class FitResult:
                 raise ValueError(f"{name} is {value}, not a finite number")
         if not 0.0 <= self.seconds < np.inf:
             raise ValueError(f"seconds is {self.seconds}")
+
+    def _check_more(self) -> None:
+        """The part of :meth:`check` that is about what not every fit has."""
+        d, k = len(self.columns), len(self.regime_names)
+        if self.lagged is not None and (
+            self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
+        ):
+            raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
+        for name in ("explained", "moved"):
+            array = getattr(self, name)
+            if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
+                raise ValueError(f"{name} is not one number for every regime and variable")
 
     def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
         """Rows ``x [n, d]`` in the user's units as the model sees them."""
@@ -216,6 +236,24 @@ class FitResult:
     def regimes(self) -> NDArray[np.int64]:
         """Most probable regime of every fitted row."""
         return np.asarray(self.responsibilities.argmax(axis=1), dtype=np.int64)
+
+    def ranked_targets(self, regime: int) -> list[int]:
+        """Targets of a regime, those first that explain most of it: root causes."""
+        hit = np.flatnonzero(self.model.topology.targets[regime])
+        if self.explained is None:
+            return [int(j) for j in hit]
+        return [int(j) for j in hit[np.argsort(-self.explained[regime, hit], kind="stable")]]
+
+    def followers(self, regime: int, least: float = 0.5) -> list[int]:
+        """Variables that a regime moved by ``least`` standard deviations and that only follow its targets."""
+        if self.moved is None:
+            return []
+        hit = np.flatnonzero(self.model.topology.targets[regime])
+        reached = graphs.reachability(self.model.topology.adjacency)[hit]
+        after: NDArray[np.bool_] = np.asarray(reached.astype(bool).any(axis=0))
+        after[hit] = False
+        by_size = np.argsort(-np.abs(self.moved[regime]), kind="stable")
+        return [int(j) for j in by_size if after[j] and abs(self.moved[regime, j]) >= least]
 
     @property
     def n_groups(self) -> int | None:
@@ -325,7 +363,8 @@ class FitResult:
                 {
                     "name": _plain(self.regime_names[k]),
                     "weight": float(topology.weights[k]),
-                    "targets": [self.columns[j] for j in np.flatnonzero(topology.targets[k])],
+                    "targets": [self.columns[j] for j in self.ranked_targets(k)],
+                    "downstream": [self.columns[j] for j in self.followers(k)],
                 }
                 for k in range(self.n_regimes)
             ],

@@ -98,13 +98,13 @@ def test_names_of_cycles_need_dates():
     where = in_order(100)
     assert where.cycles("auto") == ()
     assert where.cycles(24.0) == (24.0,)
-    with pytest.raises(ValueError, match="'day'.*dates"):
+    with pytest.raises(ValueError, match=r"'day'.*dates"):
         where.cycles("day")
 
 
 def test_a_level_that_is_left_for_a_while_is_new_in_all_its_rows():
     shift = np.zeros((MINUTES, 3))
-    shift[1000:1040, 0] = shift[3000:3030, 0] = 4.0
+    shift[1000:1040, 0] = shift[3000:3030, 0] = 5.0
     x = remembering(MINUTES, np.random.default_rng(1002), shift)
     data = Dataset.from_table(x, time=np.arange(MINUTES)).explained(
         lags=2, periods=(), adjacency=GRAPH.astype(np.int8)
@@ -123,8 +123,23 @@ def test_heavy_tails_are_no_shifts_of_level(seed):
     x = np.zeros((3000, 4))
     for t in range(1, 3000):
         x[t] = 0.9 * x[t - 1] + rng.standard_t(3.0, 4)
-    data = Dataset.from_table(x, time=np.arange(3000)).explained(lags=1, periods=())
+    data = Dataset.from_table(x, time=np.arange(3000)).explained(
+        lags=1, periods=(), adjacency=np.zeros((4, 4), dtype=np.int8)
+    )
     assert data.settled is data
+
+
+def test_a_level_that_is_not_yet_left_again():
+    shift = np.zeros((MINUTES, 3))
+    shift[-60:, 1] = 8.0
+    x = remembering(MINUTES, np.random.default_rng(1011), shift)
+    data = Dataset.from_table(x, time=np.arange(MINUTES)).explained(
+        lags=1, periods=(), adjacency=GRAPH.astype(np.int8)
+    )
+    moved = data.background.shifts(data.preprocessor.forward(x), data.where)
+    begun = np.flatnonzero(moved[:, 1])
+    assert abs(begun[0] - (MINUTES - 60)) <= 3
+    np.testing.assert_array_equal(begun, np.arange(begun[0], MINUTES))
 
 
 def test_batches_have_levels_and_scales():
@@ -204,5 +219,5 @@ def test_circumstances_that_cannot_be():
         replace(good, series=np.array([0, -1, 0])),
         Circumstances(series=np.zeros(3, dtype=np.int64)),
     ):
-        with pytest.raises(ValueError, match="time|batch|series"):
+        with pytest.raises(ValueError, match=r"time|batch|series"):
             wrong.check(3)

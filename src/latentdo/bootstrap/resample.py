@@ -104,6 +104,7 @@ def fit_resample(
                 groups=None,
                 group_names=(),
                 where=Circumstances(),
+                segments=None,
                 history=(),
                 comparison=(),
                 warnings=(),

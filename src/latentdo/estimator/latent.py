@@ -27,7 +27,9 @@ from latentdo.estimator.arguments import (
 from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.mechanisms.registry import own_family, register_family
+from latentdo.model.series import Series
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -136,6 +138,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     duration_ : float or None
         With ``time`` or ``series``: the time after which a regime is drawn anew, in the unit of ``time``. Regime *k*
         lasts ``duration_ / (1 - regime_weights_[k])`` on average.
+    segments_ : DataFrame or None
+        With ``time`` or ``series``: one row for every stretch of time that a regime other than the reference lasted:
+        series, start, end, rows, regime, probability, its targets ranked by how much they explain there (in nats), and
+        the variables downstream that followed.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
         What each regime changed, and how sure that is. Row 0 is zero.
     evidence_ : float
@@ -393,11 +399,26 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
+        result = self._with_segments(result, dataset)
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
+
+    @staticmethod
+    def _with_segments(result: FitResult, dataset: Dataset) -> FitResult:
+        """The same result with what regimes do to variables, and when."""
+        from latentdo.segments import find_segments, weigh_targets
+
+        where = dataset.where
+        units: Units = (
+            SEPARATE if where.time is None else Series.by_time(where.time, where.series, dataset.n_rows)
+        )
+        rows = result.read(dataset.x, where, units)
+        explained, moved = weigh_targets(result.model, rows, result.responsibilities)
+        segments = None if where.time is None else find_segments(result, rows)
+        return replace(result, explained=explained, moved=moved, segments=segments)
 
     def predict(
         self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
@@ -482,6 +503,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.n_regimes_ = result.n_regimes
         self.regime_weights_ = result.model.topology.weights
         self.duration_ = result.model.topology.duration or None
+        self.segments_ = result.segments
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()

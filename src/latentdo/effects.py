@@ -227,6 +227,7 @@ def explain_rows(
     read: Rows,
     rows: Sequence[Hashable],
     *,
+    asked: NDArray[np.int64],
     against: int | None,
     seed: int,
 ) -> pd.DataFrame:
@@ -240,6 +241,8 @@ def explain_rows(
         The rows, and which of them share their regime.
     rows : sequence
         What the rows are called in the answer.
+    asked : ndarray of int64
+        Which of the rows to explain; the others only have a say.
     against : int, optional
         The regime to compare with; by default the reference, or the runner-up for rows of the reference.
     seed : int
@@ -265,9 +268,9 @@ def explain_rows(
         others = np.log(chances[0] / chances[1]) - whole - prior
     else:
         others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
-    quantiles, tail = _reference_ranges(result, read, seed)
+    quantiles, tail = _reference_ranges(result, read, asked, seed)
     records = []
-    for r in range(n):
+    for r in asked.tolist():
         k, alternative = int(best[r]), int(other[r])
         head = {
             "row": rows[r],
@@ -365,15 +368,17 @@ def _variable_densities(model: FittedModel, z: Array) -> Array:
     return density
 
 
-def _reference_ranges(result: FitResult, read: Rows, seed: int) -> tuple[Array, Array]:
+def _reference_ranges(
+    result: FitResult, read: Rows, asked: NDArray[np.int64], seed: int
+) -> tuple[Array, Array]:
     """What the reference mechanisms would give for the rows' own parents.
 
     Returns 5 %, 50 % and 95 % quantiles in the user's units ``[3, n, d]``, and two-sided tail probabilities ``[n, d]``.
     """
     z = read.z
     n, d = z.shape
-    quantiles, tail = np.empty((3, n, d)), np.empty((n, d))
-    for r in range(n):
+    quantiles, tail = np.full((3, n, d), np.nan), np.full((n, d), np.nan)
+    for r in asked.tolist():
         same = np.repeat(z[r : r + 1], _TAIL_DRAWS, axis=0)
         for j, name in enumerate(result.columns):
             drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))

@@ -104,15 +104,6 @@ def named_rows(X: pd.DataFrame, rows: dict[str, Any], column: str) -> tuple[pd.D
     return X.set_axis(index, axis=0), known
 
 
-def check_no_time(rows: dict[str, Any], command: str) -> None:
-    """Refuse rows in order of time where rows are drawn at random."""
-    if "time" in rows or "series" in rows:
-        raise ValueError(
-            f"latentdo {command} draws rows at random, which takes series apart: --time-column and --series-column are "
-            "for latentdo fit."
-        )
-
-
 def _check_known(known: KnownOptions) -> None:
     if known.regime_column is None and (known.observational is not None or known.targets is not None):
         raise ValueError("--observational and --targets need --regime-column, which names the conditions.")

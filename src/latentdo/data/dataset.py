@@ -32,6 +32,12 @@ from latentdo.data.transforms import Preprocessor
 
 Array = NDArray[np.float64]
 
+BLOCKS = 40
+"""Stretches of time into which rows are cut where some are drawn or held out: half of them can be drawn in many ways."""
+
+SHORTEST_BLOCK = 20
+"""Rows of such a stretch, at least."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -268,6 +274,30 @@ class Dataset:
         """Number of groups that have rows, those of one row included; rows that do not belong together are such."""
         return self.n_rows if self.groups is None else int(np.unique(self.groups).size)
 
+    @cached_property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """What is drawn or held out as a whole, by rows: groups, or stretches of time; None if rows are single."""
+        if self.groups is not None or self.time is None:
+            return self.groups
+        order, gaps = self.where.order()
+        length = max(self.n_rows // BLOCKS, SHORTEST_BLOCK)
+        begins = np.flatnonzero(np.isinf(gaps))
+        place = np.arange(order.size) - np.repeat(begins, np.diff(np.append(begins, order.size)))
+        found = np.empty(order.size, dtype=np.int64)
+        found[order] = np.cumsum(place % length == 0) - 1
+        return found
+
+    def together(self) -> dict[str, Any]:
+        """Which rows belong together, and when and where they were measured: arguments of a fit to the same rows."""
+        where = self.where
+        names = where.batch_names
+        return {
+            "groups": self.groups,
+            "time": None if where.time is None or where.counted else where.shown(where.time),
+            "series": where.series,
+            "batch": None if where.batch is None else [names[code] for code in where.batch.tolist()],
+        }
+
     @property
     def time(self) -> Array | None:
         """Time of every row, if that is known."""
@@ -356,7 +386,8 @@ class Dataset:
     ) -> tuple[Self, Self]:
         """Split the rows at random into two parts that share the preprocessor.
 
-        Known regimes are spread proportionally over both parts; rows keep their order, and groups stay together.
+        Known regimes are spread proportionally over both parts; rows keep their order, and groups and stretches of
+        time stay together.
 
         Parameters
         ----------
@@ -376,12 +407,14 @@ class Dataset:
         """
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction={fraction} must lie strictly between 0 and 1.")
-        n, kind = self.n_groups, "row" if self.groups is None else "group"
+        n, kind = self.n_rows, "row"
+        if self.blocks is not None:
+            n, kind = int(np.unique(self.blocks).size), "group" if self.groups is not None else "stretch"
         if n < 2:
             raise ValueError(f"Cannot split {n} {kind}(s) into two parts.")
         of_row, regimes = np.arange(self.n_rows), self.regimes
-        if self.groups is not None:
-            _, leader, of_row = np.unique(self.groups, return_index=True, return_inverse=True)
+        if self.blocks is not None:
+            _, leader, of_row = np.unique(self.blocks, return_index=True, return_inverse=True)
             regimes = None if regimes is None else regimes[leader]
         rng = (
             random_state

@@ -131,6 +131,7 @@ class Questions:
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        rows: Sequence[Hashable] | None = None,
         against: Hashable | None = None,
         random_state: Any = 0,
     ) -> pd.DataFrame:
@@ -142,6 +143,11 @@ class Questions:
             Rows in the user's units.
         groups : sequence of n labels, optional
             Rows that share their regime, see :meth:`fit`. Pass all rows of a group: they decide together.
+        time, series, batch : sequence of n values, optional
+            When and where the rows were measured, see :meth:`fit`. Pass their neighbours, too: a row is then compared
+            with what its past lets expect, and rows before and after help to decide.
+        rows : sequence, optional
+            Explain only these of the rows, by their names in the index of ``X``, or by number.
         against : hashable, optional
             Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
             reference, the most probable other regime.
@@ -170,7 +176,16 @@ class Questions:
         read = self._read(X, groups=groups, time=time, series=series, batch=batch)
         names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
-        return explain_rows(self.result_, read, names, against=other, seed=seed_of(random_state))
+        place = {name: at for at, name in enumerate(names)}
+        if rows is not None and (absent := [name for name in rows if name not in place]):
+            raise ValueError(f"rows names {absent[0]!r}, which is not among the rows of X")
+        asked = (
+            np.arange(len(names))
+            if rows is None
+            else np.array([place[name] for name in rows], dtype=np.int64)
+        )
+        seed = seed_of(random_state)
+        return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 
     def diagnose(
         self,
@@ -207,12 +222,9 @@ class Questions:
         from latentdo.diagnosis import diagnose_fit
 
         check_is_fitted(self, "result_")
-        if self.result_.model.topology.duration > 0.0:
-            raise ValueError(
-                "diagnose draws rows one by one, and this fit had time= or series=; fit without them to ask what such "
-                "rows could show."
-            )
-        template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
+        template = clone(self).set_params(
+            verbose=False, checkpoint=None, density=self.result_.density, lags=0, seasonality=None
+        )
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         return diagnose_fit(

@@ -37,8 +37,8 @@ BATCH_ROWS: Final = 20
 NORMAL_RANGE: Final = 1.3489795003921634
 """Range between the quartiles of a Gaussian, in standard deviations."""
 
-ROUNDS: Final = 2
-"""Times the past is fitted: shifts of level that were found are taken out the second time."""
+ROUNDS: Final = 3
+"""Times the past is fitted: shifts of level that were found are taken out the next time."""
 
 
 class _Line(NamedTuple):
@@ -127,7 +127,7 @@ class Background:
         rest = z
         others = np.empty((len(z), 0)) if responsibilities is None else responsibilities[:, 1:]
         if where.batch is not None:
-            level, scale = _batches(z, where.batch, len(where.batch_names), others)
+            level, scale = _batches(z, where, others)
             found = replace(found, batch_names=where.batch_names, level=level, scale=scale)
             rest = (z - level[where.batch]) / scale[where.batch]
         if where.time is None:
@@ -144,14 +144,16 @@ class Background:
         if responsibilities is not None and lags:
             same = (responsibilities[whole] * responsibilities[before[0, whole]]).sum(axis=1)
         shift = np.zeros_like(rest)
-        for _ in range(ROUNDS if lags else 0):
+        for turn in range(ROUNDS if lags else 0):
             usually = rest - shift
             past = [usually[row[whole]] for row in before]
             design = np.column_stack([waves[whole], *past, others[whole]])
             later = _regress(design, usually[whole], same)
             new = np.zeros_like(rest)
             new[whole] = usually[whole] - design @ later.coefficients
-            shifts = Shifts.of(new[whole], later.coefficients[waves.shape[1] :], lags, adjacency)
+            # Shifts inflate what is usual; until they are known, all variables together show them best.
+            graph = adjacency if turn else None
+            shifts = Shifts.of(new[whole], later.coefficients[waves.shape[1] :], lags, graph)
             new[whole] += new_by_shift(shift, before, later.coefficients[waves.shape[1] :])[whole]
             shift = shifts.levels(new, where, usual)
         kept = waves.shape[1] + lags * z.shape[1]
@@ -262,7 +264,7 @@ class Background:
                     f"batch {name!r} was not fitted, and its {rows.size} rows are too few to tell its level and scale; "
                     f"pass at least {BATCH_ROWS} rows of it"
                 )
-            level[rows], scale[rows] = _typical(z[rows])
+            level[rows], scale[rows] = _typical(z, rows, _last(where))
         return level, scale
 
     def typical_unit(self) -> Array:
@@ -332,15 +334,31 @@ def _waves(time: Array, periods: Sequence[float]) -> Array:
     return np.column_stack(found)
 
 
-def _typical(z: Array) -> tuple[Array, Array]:
-    """Level and scale of rows, by quartiles: interventions on a minority do not move them much."""
-    low, middle, high = np.quantile(z, (0.25, 0.5, 0.75), axis=0)
+def _last(where: Circumstances) -> NDArray[np.int64] | None:
+    """The row before each in time, -1 if there is none; None where rows are in no order."""
+    return None if where.time is None else where.before(1, where.usual_gap())[0]
+
+
+def _typical(z: Array, rows: NDArray[np.int64], last: NDArray[np.int64] | None) -> tuple[Array, Array]:
+    """Level and scale of a batch, by quartiles: interventions on a minority do not move them much.
+
+    Where rows are in order of time, the scale is that of steps from one to the next: levels that wander tell nothing.
+    """
+    own = z[rows]
+    low, middle, high = np.quantile(own, (0.25, 0.5, 0.75), axis=0)
+    if last is not None:
+        later = rows[np.isin(last[rows], rows)]
+        if later.size >= BATCH_ROWS:
+            own = z[later] - z[last[later]]
+            low, high = np.quantile(own, (0.25, 0.75), axis=0)
     spread = (high - low) / NORMAL_RANGE
-    return middle, np.maximum(np.where(spread > 0.0, spread, z.std(axis=0)), SMALLEST)
+    return middle, np.maximum(np.where(spread > 0.0, spread, own.std(axis=0)), SMALLEST)
 
 
-def _batches(z: Array, batch: NDArray[np.int64], n_batches: int, others: Array) -> tuple[Array, Array]:
+def _batches(z: Array, where: Circumstances, others: Array) -> tuple[Array, Array]:
     """Level and scale of every batch, ``[n_batches, d]`` each; beside the levels of regimes, if they are known."""
+    batch, n_batches, last = where.batch, len(where.batch_names), _last(where)
+    assert batch is not None
     rest = z
     if others.shape[1]:
         held = np.eye(n_batches)[batch]
@@ -348,11 +366,11 @@ def _batches(z: Array, batch: NDArray[np.int64], n_batches: int, others: Array) 
         rest = z - others @ coefficients[n_batches:]
     level, scale = np.empty((n_batches, z.shape[1])), np.empty((n_batches, z.shape[1]))
     for code in range(n_batches):
-        rows = rest[batch == code]
-        if others.shape[1]:
-            level[code], scale[code] = rows.mean(axis=0), np.maximum(rows.std(axis=0), SMALLEST)
-        else:
-            level[code], scale[code] = _typical(rows)
+        rows = np.flatnonzero(batch == code)
+        level[code], scale[code] = _typical(rest, rows, last)
+        if others.shape[1] and last is None:  # nothing is left to guard against
+            level[code] = rest[rows].mean(axis=0)
+            scale[code] = np.maximum(rest[rows].std(axis=0), SMALLEST)
     return level, scale
 
 

@@ -33,7 +33,7 @@ from latentdo.data.transforms import Preprocessor
 Array = NDArray[np.float64]
 
 BLOCKS = 40
-"""Stretches of time into which rows are cut where some are drawn or held out: half of them can be drawn in many ways."""
+"""Stretches of time into which rows are cut where some are drawn or held out."""
 
 SHORTEST_BLOCK = 20
 """Rows of such a stretch, at least."""

@@ -21,8 +21,15 @@ from latentdo.data.background import MOST_LAGS
 from latentdo.data.circumstances import LONGEST_GAP, Circumstances
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import SearchConfiguration, make_problem
-from latentdo.solvers.search.em import relearn
-from latentdo.solvers.settings import CONFOUNDED, DEPENDENT, RESETTLED, WHITE_LAGS, WHITE_LEVEL
+from latentdo.solvers.search.em import search_graph
+from latentdo.solvers.settings import (
+    CONFOUNDED,
+    DEPENDENT,
+    MOST_STRETCHES,
+    RESETTLED,
+    WHITE_LAGS,
+    WHITE_LEVEL,
+)
 
 Array = NDArray[np.float64]
 Fit = Callable[[Dataset], FitResult]
@@ -43,7 +50,7 @@ def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, grap
     fit : callable
         Fits rows.
     graph : callable
-        A rough graph of rows that are all of one regime.
+        A rough graph of rows, see :func:`rough_graph`.
     """
     where = dataset.where
     periods = where.cycles(seasonality)  # type: ignore[arg-type]
@@ -56,9 +63,7 @@ def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, grap
     if not _uses_past(after):
         return _again(dataset, alone, _fit(dataset, alone, fit), fit)
     # Levels that are shifted for a while are those of few equations, once it is known which there are.
-    after = dataset.explained(
-        lags=most, periods=periods, responsibilities=known, adjacency=graph(after.settled)
-    )
+    after = dataset.explained(lags=most, periods=periods, responsibilities=known, adjacency=graph(after))
     if lags != "auto" or is_white(after.settled.z, where):
         return _again(dataset, after, _fit(dataset, after, fit), fit)
     first = _again(dataset, alone, _fit(dataset, alone, fit), fit)
@@ -84,11 +89,26 @@ def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, grap
 
 
 def rough_graph(dataset: Dataset, configuration: SearchConfiguration) -> NDArray[np.int8]:
-    """The best graph of rows if all are of one regime, and lines with Gaussian noise describe them."""
+    """The best graph if lines with Gaussian noise describe rows, and regimes are the stretches whose level is shifted.
+
+    What shifts at a cause shows in its effects, and not the other way round: this tells directions.
+    """
     free = replace(dataset, regimes=None, regime_labels=(), targets=None)
     with threadpool_limits(limits=1):  # as in a search
         problem = make_problem(free, configuration)
-        return relearn(problem, np.ones((problem.n_rows, 1))).adjacency
+        return search_graph(problem, np.eye(MOST_STRETCHES + 1)[_stretches(dataset)])
+
+
+def _stretches(dataset: Dataset) -> NDArray[np.int64]:
+    """Number of the stretch of time that every row is in, from 1; 0 for all others, and the last for many."""
+    assert dataset.background is not None
+    shift = dataset.background.shifts(dataset.preprocessor.forward(dataset.x), dataset.where)
+    order, _ = dataset.where.order()
+    size = np.abs(shift[order]).sum(axis=1)
+    begins = (np.diff(size, prepend=0.0) != 0.0) & (size > 0.0)
+    found = np.zeros(order.size, dtype=np.int64)
+    found[order] = np.where(size > 0.0, np.minimum(np.cumsum(begins), MOST_STRETCHES), 0)
+    return found
 
 
 def _known(dataset: Dataset) -> Array | None:

@@ -95,6 +95,9 @@ RESETTLED: Final = 0.1
 """Root mean square by which rows have to move, in units of their noise, when the background is fitted again beside the
 regimes that were found: smaller changes are not worth another search."""
 
+MOST_STRETCHES: Final = 15
+"""Stretches of time with a shifted level that are told apart where a rough graph is searched."""
+
 CONFOUNDED: Final = 0.9
 """Share of a regime's rows in one batch from which it is said that the two cannot be told apart."""
 

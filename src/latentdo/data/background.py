@@ -140,7 +140,7 @@ class Background:
         whole = np.flatnonzero((before >= 0).all(axis=0)) if lags else np.empty(0, dtype=np.int64)
         if whole.size <= MOST_LAGS * (waves.shape[1] + lags * z.shape[1]):
             lags, before = 0, before[:0]
-        same = np.ones(whole.size)
+        same = None
         if responsibilities is not None and lags:
             same = (responsibilities[whole] * responsibilities[before[0, whole]]).sum(axis=1)
         shift = np.zeros_like(rest)
@@ -379,11 +379,10 @@ def _regress(design: Array, values: Array, weights: Array | None = None) -> _Lin
 
     The first regressor is the constant, and stays.
     """
-    weights = np.ones(len(design)) if weights is None else weights
-    count = max(float(weights.sum()), 2.0)
-    gram = (design * weights[:, None]).T @ design
-    cross = (design * weights[:, None]).T @ values
-    total = weights @ values**2
+    weighted = design if weights is None else design * weights[:, None]
+    count = max(float(len(design) if weights is None else weights.sum()), 2.0)
+    gram, cross = weighted.T @ design, weighted.T @ values
+    total = (values**2).sum(axis=0) if weights is None else weights @ values**2
     size = design.shape[1]
     gram[np.diag_indices(size)] += SMALLEST**2 * count
     coefficients, scale = np.zeros((size, values.shape[1])), np.empty(values.shape[1])

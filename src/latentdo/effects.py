@@ -268,6 +268,8 @@ def explain_rows(
         others = np.log(chances[0] / chances[1]) - whole - prior
     else:
         others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
+    targets = model.topology.targets.astype(np.int64)
+    follows = (targets @ reachability(model.topology.adjacency) > 0) & (targets == 0)
     quantiles, tail = _reference_ranges(result, read, asked, seed)
     records = []
     for r in asked.tolist():
@@ -290,12 +292,19 @@ def explain_rows(
                 "tail": float(tail[r, j]),
                 "deviates": bool(tail[r, j] < 0.01),
                 "target": bool(model.topology.targets[k, j]),
+                "downstream": bool(follows[k, j]),
             }
             for j in np.argsort(-np.abs(ratio[r]), kind="stable")
         ]
         records.append(
             head
-            | {"variable": "(regime sizes)", "log_ratio": float(prior[r]), "deviates": False, "target": False}
+            | {
+                "variable": "(regime sizes)",
+                "log_ratio": float(prior[r]),
+                "deviates": False,
+                "target": False,
+                "downstream": False,
+            }
         )
         if company[r]:
             records.append(
@@ -305,6 +314,7 @@ def explain_rows(
                     "log_ratio": float(others[r]),
                     "deviates": False,
                     "target": False,
+                    "downstream": False,
                 }
             )
     return pd.DataFrame.from_records(records)

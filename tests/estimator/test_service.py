@@ -101,6 +101,8 @@ def test_explain_says_what_was_expected_of_that_minute(service, fitted):
     cause = service.incidents["cause"].iloc[0]
     assert last["target"].astype(bool)[cause]
     assert last.loc[service.X.columns, "log_ratio"].idxmax() == cause
+    effects = service.adjacency.loc[cause]
+    assert last["downstream"].astype(bool)[effects.index[effects == 1]].all()
     assert last["log_ratio"].sum() > 10.0  # the log odds, neighbours included
     assert not last.loc[cause, "expected_low"] <= last.loc[cause, "value"] <= last.loc[cause, "expected_high"]
 

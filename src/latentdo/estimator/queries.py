@@ -162,7 +162,8 @@ class Questions:
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
-            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable.
+            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable, and
+            ``downstream`` whether it only follows a target.
         """
         from latentdo.effects import explain_rows
 

@@ -104,7 +104,11 @@ def explain(
                     else f"{line['expected']:.3g} ({line['expected_low']:.3g} to {line['expected_high']:.3g})",
                     "": " and ".join(
                         word
-                        for word, there in (("target", line["target"]), ("unusual", line["deviates"]))
+                        for word, there in (
+                            ("target", line["target"]),
+                            ("downstream", line["downstream"]),
+                            ("unusual", line["deviates"]),
+                        )
                         if there
                     ),
                 }

@@ -221,3 +221,18 @@ def test_circumstances_that_cannot_be():
     ):
         with pytest.raises(ValueError, match=r"time|batch|series"):
             wrong.check(3)
+
+
+def test_a_batch_of_few_rows_has_the_scale_of_the_others():
+    rng = np.random.default_rng(1012)
+    x = np.vstack([rng.standard_normal((200, 2)), [[50.0, -50.0]]])
+    data = Dataset.from_table(x, batch=["p"] * 200 + ["q"]).explained(lags=0, periods=())
+    np.testing.assert_allclose(data.unit[-1], data.unit[0])
+    np.testing.assert_allclose(data.z[-1], 0.0, atol=1e-9)
+
+
+def test_irregular_gaps_leave_most_rows_their_past():
+    rng = np.random.default_rng(1013)
+    where = Circumstances(time=np.cumsum(rng.exponential(1.0, 2000)))
+    before = where.before(1, where.usual_gap())
+    assert 0.85 < (before >= 0).mean() < 0.95

@@ -371,6 +371,11 @@ def _batches(z: Array, where: Circumstances, others: Array) -> tuple[Array, Arra
         if others.shape[1] and last is None:  # nothing is left to guard against
             level[code] = rest[rows].mean(axis=0)
             scale[code] = np.maximum(rest[rows].std(axis=0), SMALLEST)
+    few = np.bincount(batch, minlength=n_batches) < BATCH_ROWS
+    if few.any():  # too few to tell their scale: it is that of the others
+        rows = np.arange(len(z))
+        usual = _typical(rest - level[batch], rows, last)[1] if few.all() else np.median(scale[~few], axis=0)
+        scale[few] = usual
     return level, scale
 
 

@@ -115,10 +115,16 @@ class Circumstances:
         return order, gaps
 
     def usual_gap(self) -> float:
-        """The median time between neighbours that do not share theirs; 0 if there are none."""
+        """The median time between neighbours that do not share theirs; 0 if there are none.
+
+        Where gaps are irregular it is more, so that most rows have a past: all but one in ten.
+        """
         _, gaps = self.order()
         finite = gaps[np.isfinite(gaps) & (gaps > 0.0)]
-        return float(np.median(finite)) if finite.size else 0.0
+        if not finite.size:
+            return 0.0
+        median, most = np.quantile(finite, (0.5, 0.9))
+        return float(max(median, most / LONGEST_GAP))
 
     def before(self, lags: int, usual: float) -> NDArray[np.int64]:
         """Which row comes 1 .. ``lags`` steps before each, ``[lags, n]``; -1 if none does, or after too long a gap."""

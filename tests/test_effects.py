@@ -172,7 +172,7 @@ def test_explanations_add_up_to_the_log_odds(bent, fitted, data):
             probability = est.predict_proba(X)[r]
             k, other = (est.regime_names_.index(part[name].iloc[0]) for name in ("regime", "against"))
             assert k == probability.argmax()
-            joint = est.result_.model.log_joint(est._standardise(X)[1])[r]
+            joint = est.result_.model.log_joint(est._read(X).z)[r]
             assert part["log_ratio"].sum() == pytest.approx(joint[k] - joint[other], rel=1e-6, abs=1e-6)
             assert len(part) == est.n_features_in_ + 1
 

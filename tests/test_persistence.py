@@ -71,6 +71,8 @@ def test_everything_comes_back(case, saved):
             assert type(before) is type(after)
             for name, array in before.to_arrays().items():
                 np.testing.assert_array_equal(array, after.to_arrays()[name])
+        elif field.name == "where":
+            assert vars(before) == vars(after)
         elif field.name == "preprocessor":
             assert before.to_dict() == after.to_dict()
         else:

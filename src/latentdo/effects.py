@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
-from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms import LinearForm, LinearMechanism, Noise
-from latentdo.result import FitResult
+from latentdo.model.series import Series
+from latentdo.result import FitResult, Rows
 
 __all__ = [
     "NO_INTERVAL",
@@ -224,13 +224,12 @@ def parameter_draws(model: FittedModel, n_rows: int, seed: int, count: int) -> l
 
 def explain_rows(
     result: FitResult,
-    x: Array,
-    z: Array,
+    read: Rows,
     rows: Sequence[Hashable],
     *,
+    asked: NDArray[np.int64],
     against: int | None,
     seed: int,
-    units: Units = SEPARATE,
 ) -> pd.DataFrame:
     """Why rows were assigned to their regimes, variable by variable; see ``LatentInterventionDAG.explain``.
 
@@ -238,18 +237,19 @@ def explain_rows(
     ----------
     result : FitResult
         A fit.
-    x, z : ndarray [n, d]
-        Rows in the user's units, and standardised.
+    read : Rows
+        The rows, and which of them share their regime.
     rows : sequence
         What the rows are called in the answer.
+    asked : ndarray of int64
+        Which of the rows to explain; the others only have a say.
     against : int, optional
         The regime to compare with; by default the reference, or the runner-up for rows of the reference.
     seed : int
         Seed of the draws behind medians and tails.
-    units : Units
-        Which of the rows share their regime.
     """
     model = result.model
+    x, z, units = read.x, read.z, read.units
     n = len(z)
     probability = model.responsibilities(z, units)
     best = probability.argmax(axis=1)
@@ -261,11 +261,18 @@ def explain_rows(
     ratio = density[at, :, best] - density[at, :, other]
     prior = np.where(best == other, 0.0, log_weights[best] - log_weights[other])
     whole = ratio.sum(axis=1)
+    in_order = isinstance(units, Series)
     company = units.spread(units.sums(np.ones(n))) > 1.0
-    others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
-    quantiles, tail = _reference_ranges(result, z, seed)
+    if in_order:  # of what neighbours say only their sum is known: what is left of the odds
+        chances = np.maximum(np.stack([probability[at, best], probability[at, other]]), np.finfo(float).tiny)
+        others = np.log(chances[0] / chances[1]) - whole - prior
+    else:
+        others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
+    targets = model.topology.targets.astype(np.int64)
+    follows = (targets @ reachability(model.topology.adjacency) > 0) & (targets == 0)
+    quantiles, tail = _reference_ranges(result, read, asked, seed)
     records = []
-    for r in range(n):
+    for r in asked.tolist():
         k, alternative = int(best[r]), int(other[r])
         head = {
             "row": rows[r],
@@ -285,21 +292,29 @@ def explain_rows(
                 "tail": float(tail[r, j]),
                 "deviates": bool(tail[r, j] < 0.01),
                 "target": bool(model.topology.targets[k, j]),
+                "downstream": bool(follows[k, j]),
             }
             for j in np.argsort(-np.abs(ratio[r]), kind="stable")
         ]
         records.append(
             head
-            | {"variable": "(regime sizes)", "log_ratio": float(prior[r]), "deviates": False, "target": False}
+            | {
+                "variable": "(regime sizes)",
+                "log_ratio": float(prior[r]),
+                "deviates": False,
+                "target": False,
+                "downstream": False,
+            }
         )
         if company[r]:
             records.append(
                 head
                 | {
-                    "variable": "(other rows of the group)",
+                    "variable": "(rows before and after)" if in_order else "(other rows of the group)",
                     "log_ratio": float(others[r]),
                     "deviates": False,
                     "target": False,
+                    "downstream": False,
                 }
             )
     return pd.DataFrame.from_records(records)
@@ -363,19 +378,23 @@ def _variable_densities(model: FittedModel, z: Array) -> Array:
     return density
 
 
-def _reference_ranges(result: FitResult, z: Array, seed: int) -> tuple[Array, Array]:
+def _reference_ranges(
+    result: FitResult, read: Rows, asked: NDArray[np.int64], seed: int
+) -> tuple[Array, Array]:
     """What the reference mechanisms would give for the rows' own parents.
 
     Returns 5 %, 50 % and 95 % quantiles in the user's units ``[3, n, d]``, and two-sided tail probabilities ``[n, d]``.
     """
+    z = read.z
     n, d = z.shape
-    quantiles, tail = np.empty((3, n, d)), np.empty((n, d))
-    for r in range(n):
+    quantiles, tail = np.full((3, n, d), np.nan), np.full((n, d), np.nan)
+    for r in asked.tolist():
         same = np.repeat(z[r : r + 1], _TAIL_DRAWS, axis=0)
         for j, name in enumerate(result.columns):
             drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))
             finite = np.quantile(drawn, (0.05, 0.5, 0.95))
-            quantiles[:, r, j] = result.preprocessor.inverse_column(name, finite)
+            usual = finite * read.unit[r, j] + read.expected[r, j]
+            quantiles[:, r, j] = result.preprocessor.inverse_column(name, usual)
             below = (1 + (drawn <= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
             above = (1 + (drawn >= z[r, j]).sum()) / (_TAIL_DRAWS + 1)
             tail[r, j] = min(1.0, 2.0 * min(below, above))

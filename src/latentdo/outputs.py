@@ -49,6 +49,8 @@ FILES: Final = (
 """Everything :func:`write_outputs` writes."""
 
 OPTIONAL_FILES: Final = (
+    "segments.csv",
+    "lagged_adjacency.csv",
     "trials.csv",
     "bootstrap_edges.csv",
     "edge_support.csv",
@@ -124,6 +126,12 @@ def write_outputs(
             "edge_probabilities.csv": result.edge_table().rename_axis("cause"),
             "targets.csv": result.targets.rename_axis("regime"),
             "regimes.csv": regimes if X is None else regimes.assign(row=X.index),
+            **({} if result.segments is None else {"segments.csv": result.segments}),
+            **(
+                {}
+                if (lagged := result.lagged_adjacency) is None
+                else {"lagged_adjacency.csv": lagged.reset_index()}
+            ),
             **({} if bootstrap is None else _support_tables(bootstrap)),
             **({} if trials is None else {"trials.csv": trials}),
         }

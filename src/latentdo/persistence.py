@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from latentdo.choices import DENSITY, SOLVER
+from latentdo.data import Background, Circumstances
 from latentdo.data.transforms import Preprocessor
 from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
 from latentdo.model.legacy import FAMILIES as LEGACY_FAMILIES
 from latentdo.model.legacy import from_legacy
-from latentdo.result import FitResult
+from latentdo.result import SEGMENTS, FitResult
 
 __all__ = [
     "FORMAT",
@@ -52,6 +54,9 @@ _MODEL = "model."
 _ARRAYS = ("responsibilities", "edge_probabilities", "ancestor_probabilities", "target_probabilities")
 _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message", "data_hash", "seconds")
 _GROUPS = "groups"  # only where rows were grouped
+_WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
+_NAMES = ("series_names", "batch_names")
+_OPTIONAL = ("lagged", "explained", "moved")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -88,6 +93,20 @@ def pack_result(result: FitResult) -> bytes:
     if result.groups is not None:
         arrays[_GROUPS] = result.groups
         grouped["group_names"] = [_pack(name) for name in result.group_names]
+    for name in ("time", "series", "batch"):
+        if (held := getattr(result.where, name)) is not None:
+            arrays[_WHERE + name] = held
+            grouped["where"] = {
+                **{key: [_pack(one) for one in getattr(result.where, key)] for key in _NAMES},
+                "dated": result.where.dated,
+                "counted": result.where.counted,
+            }
+    if result.background is not None:
+        arrays |= {_BACKGROUND + name: array for name, array in result.background.to_arrays().items()}
+        grouped["background"] = [_pack(name) for name in result.background.batch_names]
+    arrays |= {name: held for name in _OPTIONAL if (held := getattr(result, name)) is not None}
+    if result.segments is not None:
+        grouped["segments"] = _pack_segments(result.segments)
     state: dict[str, Any] = {
         "columns": list(result.columns),
         "preprocessor": _pack(result.preprocessor.to_dict()),
@@ -216,6 +235,8 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     names = tuple(_field({"regime_names": name}, "regime_names") for name in _sequence(state, "regime_names"))
     groups = arrays.pop(_GROUPS, None)
     group_names = _sequence(state, "group_names") if groups is not None else ()
+    where, background = _where(state, arrays), _background(state, arrays, len(columns))
+    extra: dict[str, Any] = {name: arrays.pop(name, None) for name in _OPTIONAL}
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:
@@ -246,10 +267,71 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         warnings=tuple(_text(warning, "warnings") for warning in _sequence(state, "warnings")),
         groups=groups,
         group_names=tuple(_field({"group_names": name}, "group_names") for name in group_names),
+        where=where,
+        background=background,
+        segments=_segments(state, where),
+        **extra,
     )
     result.check()
     _try(result.model)
     return result
+
+
+def _taken(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Arrays whose names begin so, which are no longer among the others."""
+    return {name.removeprefix(prefix): arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
+
+
+def _where(state: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Circumstances:
+    """When and where rows were measured."""
+    held: dict[str, Any] = {**_taken(arrays, _WHERE)}
+    if not held:
+        return Circumstances()
+    if set(held) - {"time", "series", "batch"}:
+        raise ResultFileError("holds circumstances of rows that this version does not know.")
+    told = _mapping(state, "where")
+    names: dict[str, Any] = {
+        key: tuple(_field({key: one}, key) for one in _sequence(told, key)) for key in _NAMES
+    }
+    return Circumstances(
+        **held, **names, dated=told.get("dated") is True, counted=told.get("counted") is True
+    )
+
+
+def _background(
+    state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_variables: int
+) -> Background | None:
+    """What circumstances explain of rows."""
+    held = _taken(arrays, _BACKGROUND)
+    if not held:
+        return None
+    names = tuple(_field({"background": one}, "background") for one in _sequence(state, "background"))
+    return Background.from_arrays(held, names, n_variables)
+
+
+def _pack_segments(segments: pd.DataFrame) -> dict[str, Any]:
+    """A table of segments as JSON; times as numbers."""
+    plain = {
+        name: [one.timestamp() for one in column] if column.dtype.kind == "M" else column.tolist()
+        for name, column in segments.items()
+    }
+    return {str(name): [_pack(value) for value in values] for name, values in plain.items()}
+
+
+def _segments(state: Mapping[str, Any], where: Circumstances) -> pd.DataFrame | None:
+    """Undo :func:`_pack_segments`."""
+    if "segments" not in state:
+        return None
+    held = _mapping(state, "segments")
+    if set(SEGMENTS[1:]) - set(held) or set(held) - set(SEGMENTS):
+        raise ResultFileError("holds other segments than a fit leaves.")
+    order = [name for name in SEGMENTS if name in held]
+    columns: dict[str, Any] = {
+        name: [_field({name: one}, name) for one in _sequence(held, name)] for name in order
+    }
+    for name in ("start", "end"):
+        columns[name] = where.shown(np.array([_number(one, name) for one in columns[name]], dtype=np.float64))
+    return pd.DataFrame(columns)
 
 
 def _density(scalars: Mapping[str, Any]) -> str:
@@ -335,8 +417,6 @@ def _unpack(value: Any) -> Any:
         if key == "$items":
             return {_hashable(_unpack(name)): _unpack(part) for name, part in item}
         if key == "$table":
-            import pandas as pd
-
             return pd.DataFrame(**_unpack(item))
     return {key: _unpack(item) for key, item in value.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import networkx as nx
 import numpy as np
@@ -13,11 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
-from latentdo.data import is_unknown, is_writable
+from latentdo.data import Background, Circumstances, is_unknown, is_writable
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
+
+SEGMENTS: Final = ("series", "start", "end", "rows", "regime", "probability", "targets", "followed")
+"""Columns of the table of segments; the first one only where there are several series."""
 
 Status = Literal["converged", "not converged", "interrupted"]
 
@@ -28,6 +32,24 @@ _MEASURED: Final = (
     "violation",
     "seconds",
 )  # what reports and plots draw of history and comparison
+
+
+_FAR = 1e15
+"""Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
+
+
+class Rows(NamedTuple):
+    """New rows as a model sees them.
+
+    ``x [n, d]`` are in the user's units, ``z`` standardised, less what their circumstances explain: ``expected`` and
+    the ``unit`` of the rest. ``units`` says how they belong together.
+    """
+
+    x: Array
+    z: Array
+    expected: Array
+    unit: Array
+    units: Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +91,17 @@ class FitResult:
         model are shares of groups.
     group_names : tuple
         The user's names of the groups; groups with larger numbers are rows on their own.
+    where : Circumstances
+        When and where the fitted rows were measured, as far as that was said.
+    background : Background, optional
+        What that explains; the model is then one of what is new in rows.
+    lagged : ndarray [lags, d, d] of int8, optional
+        Which variables cause which one row later, two rows later.
+    explained, moved : ndarray [n_regimes, d], optional
+        How much targets explain of their regimes, in nats per row, and by how many standard deviations variables differ
+        from the reference; see :mod:`latentdo.segments`.
+    segments : DataFrame, optional
+        Stretches of time that a regime other than the reference lasted, where rows were in order of time.
     """
 
     model: FittedModel
@@ -94,6 +127,12 @@ class FitResult:
     warnings: tuple[str, ...] = ()
     groups: NDArray[np.int64] | None = None
     group_names: tuple[Hashable, ...] = ()
+    where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
+    background: Background | None = None
+    lagged: NDArray[np.int8] | None = None
+    explained: Array | None = None
+    moved: Array | None = None
+    segments: pd.DataFrame | None = None
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -131,6 +170,8 @@ class FitResult:
             self.groups.shape != (n,) or self.groups.dtype.kind != "i" or self.groups.min() < 0
         ):
             raise ValueError("groups are not one number from 0 per row")
+        self.where.check(n)
+        self._check_more()
         for name in ("edge_probabilities", "ancestor_probabilities"):
             if getattr(self, name).diagonal().any():
                 raise ValueError(f"{name} has a variable that causes itself")
@@ -145,6 +186,27 @@ class FitResult:
         if not 0.0 <= self.seconds < np.inf:
             raise ValueError(f"seconds is {self.seconds}")
 
+    def _check_more(self) -> None:
+        """The part of :meth:`check` that is about what not every fit has."""
+        d, k = len(self.columns), len(self.regime_names)
+        if self.lagged is not None and (
+            self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
+        ):
+            raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
+        for name in ("explained", "moved"):
+            array = getattr(self, name)
+            if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
+                raise ValueError(f"{name} is not one number for every regime and variable")
+
+    def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
+        """Rows ``x [n, d]`` in the user's units as the model sees them."""
+        with np.errstate(over="ignore"):
+            z = np.clip(self.preprocessor.forward(x), -_FAR, _FAR)
+        if self.background is None:
+            return Rows(x, z, np.zeros_like(z), np.ones_like(z), units)
+        expected, unit = self.background.describe(z, where)
+        return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
+
     @property
     def n_regimes(self) -> int:
         """Number of regimes, the reference included."""
@@ -156,6 +218,16 @@ class FitResult:
         return self._square(self.model.topology.adjacency.astype(np.int64))
 
     @property
+    def lagged_adjacency(self) -> pd.DataFrame | None:
+        """Causes in earlier rows as a 0/1 table ``[lags d, d]``, indexed by lag and cause; None without time."""
+        if self.lagged is None or self.where.time is None:
+            return None
+        lags = range(1, len(self.lagged) + 1)
+        index = pd.MultiIndex.from_product([lags, list(self.columns)], names=["lag", "cause"])
+        values = self.lagged.reshape(-1, len(self.columns)).astype(np.int64)
+        return pd.DataFrame(values, index=index, columns=list(self.columns))
+
+    @property
     def targets(self) -> pd.DataFrame:
         """What each regime changed, as a 0/1 table."""
         return self._by_regime(self.model.topology.targets.astype(np.int64))
@@ -164,6 +236,24 @@ class FitResult:
     def regimes(self) -> NDArray[np.int64]:
         """Most probable regime of every fitted row."""
         return np.asarray(self.responsibilities.argmax(axis=1), dtype=np.int64)
+
+    def ranked_targets(self, regime: int) -> list[int]:
+        """Targets of a regime, those first that explain most of it: root causes."""
+        hit = np.flatnonzero(self.model.topology.targets[regime])
+        if self.explained is None:
+            return [int(j) for j in hit]
+        return [int(j) for j in hit[np.argsort(-self.explained[regime, hit], kind="stable")]]
+
+    def followers(self, regime: int, least: float = 0.5) -> list[int]:
+        """Variables that a regime moved by ``least`` standard deviations and that only follow its targets."""
+        if self.moved is None:
+            return []
+        hit = np.flatnonzero(self.model.topology.targets[regime])
+        reached = graphs.reachability(self.model.topology.adjacency)[hit]
+        after: NDArray[np.bool_] = np.asarray(reached.astype(bool).any(axis=0))
+        after[hit] = False
+        by_size = np.argsort(-np.abs(self.moved[regime]), kind="stable")
+        return [int(j) for j in by_size if after[j] and abs(self.moved[regime, j]) >= least]
 
     @property
     def n_groups(self) -> int | None:
@@ -188,12 +278,13 @@ class FitResult:
         return self._square(self.ancestor_probabilities)
 
     def regime_table(self) -> pd.DataFrame:
-        """One row a fitted row: its group, if there are any, its regime's name and the probability of it."""
+        """One row a fitted row: its group, series, time and batch, if known, its regime and the probability of it."""
         best = self.regimes
         return pd.DataFrame(
             {
                 "row": np.arange(len(best)),
                 **({} if self.groups is None else {"group": self._group_of_rows()}),
+                **self.where.table(),
                 "regime": [self.regime_names[k] for k in best],
                 "probability": self.responsibilities[np.arange(len(best)), best],
             }
@@ -272,7 +363,8 @@ class FitResult:
                 {
                     "name": _plain(self.regime_names[k]),
                     "weight": float(topology.weights[k]),
-                    "targets": [self.columns[j] for j in np.flatnonzero(topology.targets[k])],
+                    "targets": [self.columns[j] for j in self.ranked_targets(k)],
+                    "downstream": [self.columns[j] for j in self.followers(k)],
                 }
                 for k in range(self.n_regimes)
             ],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from latentdo.cli import main
+from latentdo.scm import simulate_service
 
 
 def run(capsys, *arguments):
@@ -41,11 +43,61 @@ def test_a_series_from_the_table_to_the_report(table, tmp_path, capsys):
     assert "in order of time" in (tmp_path / "r" / "report.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("command", ["bootstrap", "tune"])
-def test_commands_that_draw_rows_refuse_series(table, tmp_path, capsys, command):
-    code, _, err = run(capsys, command, table, "--out", tmp_path / "r", "--time-column", "time")
+def test_stretches_of_time_are_drawn_whole(table, tmp_path, capsys):
+    lines = ("--density", "linear", "--noise", "gaussian", "--n-init", 1, "--out", tmp_path / "r", "--json")
+    code, out, _ = run(capsys, "bootstrap", table, "--time-column", "time", "--n-resamples", 2, *lines)
+    assert code == 0
+    assert json.loads(out)["bootstrap"]["resamples"] == 2
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    """Minutes of a service whose measurements come in two batches, with names of rows."""
+    service = simulate_service(
+        n_metrics=3, n_minutes=1500, n_incidents=4, n_causes=1, random_state=1000, size=8.0, noise="gaussian"
+    )
+    frame = service.X.reset_index()
+    frame["agent"] = np.where(np.arange(1500) < 700, "old", "new")
+    frame.loc[frame["agent"] == "new", service.X.columns] *= 3.0
+    frame["key"] = [f"minute-{i}" for i in range(1500)]
+    path = tmp_path / "metrics.csv"
+    frame.to_csv(path, index=False)
+    return service, path
+
+
+def test_incidents_from_a_file_to_segments(metrics, tmp_path, capsys):
+    service, path = metrics
+    columns = ("--time-column", "time", "--batch-column", "agent", "--id-column", "key")
+    lines = ("--density", "linear", "--noise", "gaussian", "--n-init", 1, "--out", tmp_path / "r")
+    code, out, err = run(capsys, "fit", path, *columns, *lines)
+    assert code == 0, err
+    assert "Segments: 4" in out
+    segments = pd.read_csv(tmp_path / "r" / "segments.csv", parse_dates=["start", "end"])
+    for one, true in zip(segments.itertuples(), service.incidents.itertuples(), strict=True):
+        assert abs(one.start - true.start) <= pd.Timedelta(minutes=2)
+        assert one.targets.startswith(true.cause)
+    regimes = pd.read_csv(tmp_path / "r" / "regimes.csv")
+    assert regimes["row"].iloc[3] == "minute-3"
+    assert set(regimes.columns) >= {"time", "batch"}
+    begin = int(np.flatnonzero(service.regimes)[5])
+    known = ("--time-column", "time", "--batch-column", "agent", "--id-column", "key")
+    code, out, err = run(
+        capsys, "explain", tmp_path / "r", "--data", path, "--rows", f"minute-{begin}", *known, "--json"
+    )
+    assert code == 0, err
+    first = json.loads(out)["rows"][0]
+    assert first["variable"] == service.incidents["cause"].iloc[0]
+    assert first["target"]
+
+
+def test_names_of_rows_have_to_differ(metrics, tmp_path, capsys):
+    _, path = metrics
+    code, _, err = run(
+        capsys, "fit", path, "--id-column", "agent", "--out", tmp_path / "r", "--drop", "time", "key"
+    )
     assert code == 1
-    assert "--time-column" in err
+    assert "'old'" in err
+    assert "--id-column" in err
 
 
 @pytest.mark.parametrize(

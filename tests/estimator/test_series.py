@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentdo import LatentInterventionDAG, simulate
+from latentdo import BootstrapDAG, LatentInterventionDAG, TunedDAG, simulate
+from latentdo.data import Dataset
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.assignment import Prior
 from latentdo.model.series import Series
@@ -130,5 +131,33 @@ def test_what_is_no_time_is_refused_by_row(sticky, known, error, words):
 def test_what_takes_series_apart_refuses_them(sticky, fitted):
     with pytest.raises(ValueError, match=r"time= .*solver='search'"):
         LatentInterventionDAG(solver="gradient").fit(sticky.X, time=range(2500))
-    with pytest.raises(ValueError, match=r"diagnose .*time="):
-        fitted.diagnose()
+
+
+def test_series_are_simulated_to_see_what_they_can_show(sticky, fitted):
+    found = fitted.diagnose(1, max_rows=1500)
+    assert found.repeats["regimes"].iloc[0] > 1
+    assert found.repeats["ceiling"].iloc[0] > 0.5  # single rows would reach 0.1
+    assert found.n_rows == 1500
+
+
+def test_stretches_of_time_are_drawn_and_held_out(sticky):
+    data = Dataset.from_table(sticky.X, time=np.arange(len(sticky.X)))
+    train, test = data.split(0.75, 0)
+    assert train.n_rows + test.n_rows == len(sticky.X)
+    jumps = (np.diff(np.sort(test.time)) > 1.0).sum()
+    assert jumps < 15  # not as many as rows
+    boot = BootstrapDAG(LatentInterventionDAG(**LINES), 2, resample="bootstrap").fit(
+        sticky.X, time=np.arange(len(sticky.X))
+    )
+    assert len(boot.resamples_) == 2
+    assert (boot.edge_support_.to_numpy() * sticky.adjacency.to_numpy()).sum() >= 1.0
+
+
+def test_trials_hold_out_stretches_of_time(sticky):
+    pytest.importorskip("optuna")
+    time = np.arange(len(sticky.X))
+    tuned = TunedDAG(LatentInterventionDAG(**LINES), n_trials=1, space={"max_regimes": [6]}).fit(
+        sticky.X, time=time
+    )
+    assert tuned.best_estimator_.duration_ > 5.0
+    assert tuned.score(sticky.X, time=time) > tuned.score(sticky.X)

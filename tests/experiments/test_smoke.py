@@ -28,6 +28,7 @@ EXPERIMENTS = [
     "gate",
     "field",
     "light_tunnel",
+    "together",
 ]
 
 

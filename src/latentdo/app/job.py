@@ -58,6 +58,8 @@ class Job:
         What is known of the regimes; None where unknown.
     groups : sequence of n labels, optional
         Which rows share their regime; None for rows on their own.
+    where : mapping, optional
+        ``time``, ``series`` and ``batch`` of the rows, n values each.
     n_resamples : int
         Resamples of a bootstrap after the fit; 0 for none.
     diagnose : bool
@@ -71,6 +73,7 @@ class Job:
         regimes: Sequence[str | None] | None = None,
         groups: Sequence[str | None] | None = None,
         *,
+        where: Mapping[str, Sequence[Any]] | None = None,
         n_resamples: int = 0,
         diagnose: bool = False,
     ) -> None:
@@ -84,6 +87,7 @@ class Job:
             "arguments": dict(arguments),
             "regimes": regimes,
             "groups": groups,
+            "where": {name: list(values) for name, values in (where or {}).items()},
             "n_resamples": n_resamples,
             "diagnose": diagnose,
         }
@@ -205,9 +209,9 @@ def _compute(
     boot = BootstrapDAG(estimator, task["n_resamples"]) if task["n_resamples"] else None
     try:
         if boot is None:
-            estimator.fit(X, regimes=task["regimes"], groups=task["groups"], progress=note)
+            estimator.fit(X, regimes=task["regimes"], groups=task["groups"], **task["where"], progress=note)
         else:
-            boot.fit(X, regimes=task["regimes"], groups=task["groups"], progress=note)
+            boot.fit(X, regimes=task["regimes"], groups=task["groups"], **task["where"], progress=note)
             estimator = boot.estimator_
     except KeyboardInterrupt:
         if boot is None or not hasattr(boot, "estimator_"):

@@ -52,6 +52,7 @@ def main() -> None:
             options.arguments,
             table.regimes,
             table.groups,
+            where=table.where,
             n_resamples=options.n_resamples,
             diagnose=options.diagnose,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,19 @@ _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Examp
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
 _NONE = "(none)"
 _HOW = "How the file is written"
+_WHERE = (
+    (
+        "time",
+        "Column with times",
+        "Numbers or dates. Rows may then depend on those before, and neighbours tend to share their condition.",
+    ),
+    ("series", "Column with series", "Several machines, patients or sessions, each in order of time."),
+    (
+        "batch",
+        "Column with batches",
+        "Plates, days, sites or devices that may differ in level and scale of everything, for no reason of interest.",
+    ),
+)
 _HEAD = 2000  # rows that tell which columns are numbers
 
 
@@ -35,6 +48,7 @@ class Table:
     regimes: tuple[str | None, ...] | None
     transform: str
     groups: tuple[str | None, ...] | None = None
+    where: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
 
 
 def choose_table(*, disabled: bool) -> Table | None:
@@ -99,7 +113,12 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         help="If rows belong together and share their condition, known or not (a plate, a run, an animal), choose the "
         "column that says which: weak effects show better in groups. It is no variable.",
     )
-    special = {labels, together}
+    with st.expander("When and where rows were measured"):
+        where = {
+            what: column.selectbox(words, (_NONE, *every), key=what, disabled=disabled, help=reason)
+            for column, (what, words, reason) in zip(st.columns(3), _WHERE, strict=True)
+        }
+    special = {labels, together, *where.values()}
     chosen = st.multiselect(
         "Variables",
         every,
@@ -126,6 +145,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     about = {
         "regimes": None if labels == _NONE else labels,
         "groups": None if together == _NONE else together,
+        **{what: None if column == _NONE else column for what, column in where.items()},
     }
     try:
         with collecting() as remarks:
@@ -139,7 +159,10 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         what: tuple(None if pd.isna(value) else str(value) for value in column)
         for what, column in found.items()
     }
-    return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups")))
+    measured = {what: texts[what] for what in where if what in texts}
+    if "time" in measured:  # numbers stay numbers
+        measured["time"] = tuple(found["time"].tolist())
+    return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups"), measured))
 
 
 def _plain(message: str, path: Path, name: str) -> str:

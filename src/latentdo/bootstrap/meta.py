@@ -123,6 +123,9 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         regimes: Any = None,
         targets: Any = None,
         groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit all rows, then the resamples that are still missing.
@@ -137,20 +140,28 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Rows are drawn within their labels.
         groups
             See :meth:`LatentInterventionDAG.fit`. Groups are drawn whole.
+        time, series, batch
+            See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are drawn whole.
         progress : callable, optional
             Called with a dict after every fit.
         """
         self._check_arguments()
         base = LatentInterventionDAG() if self.estimator is None else self.estimator
-        dataset = read_rows(base, X, regimes, targets, groups)
+        known = {
+            "regimes": regimes,
+            "targets": targets,
+            "groups": groups,
+            "time": time,
+            "series": series,
+            "batch": batch,
+        }
+        dataset = read_rows(base, X, **known)
         fingerprint = self._fingerprint(base, dataset)
         if not self._continues(fingerprint):
             self.fingerprint_ = fingerprint
             self.resamples_: list[Resample] = []
             self.failures_: list[str] = []
-            self.estimator_ = clone(base).fit(
-                X, regimes=regimes, targets=targets, groups=groups, progress=progress
-            )
+            self.estimator_ = clone(base).fit(X, **known, progress=progress)
             if self.estimator_.result_.status == "interrupted":  # the user wants no resamples either
                 raise KeyboardInterrupt
             _tell(progress, "all rows", self.estimator_.result_)
@@ -240,6 +251,11 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             "rows": dataset.content_hash(),
             "labels or targets": _digest([known, [str(label) for label in dataset.regime_labels]]),
             **({} if dataset.groups is None else {"groups": _digest(dataset.groups.tolist())}),
+            **{
+                name: _digest(held.tolist())
+                for name in ("time", "series", "batch")
+                if (held := getattr(dataset.where, name)) is not None
+            },
             "estimator": _digest(parameters),
             "resample": self.resample,
             "random_state": str(self.random_state),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from latentdo.bootstrap.matching import match_regimes
-from latentdo.data import Dataset
+from latentdo.data import Circumstances, Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.notices import collecting
 from latentdo.persistence import pack_result
@@ -68,18 +68,21 @@ def fit_resample(
 ) -> Resample | str:
     """Fit one resample; a message instead if that was impossible. Runs in a worker."""
     rng = np.random.default_rng([seed, number])
-    rows, groups = _rows(dataset, kind, rng)
+    rows, drawn = _rows(dataset, kind, rng)
     part = dataset.take(rows)
+    together = part.together()
+    if drawn is not None:  # a group or a stretch of time that is drawn twice is two of them
+        together["groups" if dataset.groups is not None else "series"] = drawn
     estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
     with collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
-            estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, groups=groups)
+            estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, **together)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return str(error)
     if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
         raise KeyboardInterrupt
     found: FitResult = estimator.result_
-    responsibilities = estimator.predict_proba(dataset.to_frame(), groups=dataset.groups)
+    responsibilities = estimator.predict_proba(dataset.to_frame(), **dataset.together())
     if dataset.regimes is not None:  # what is known of a row is not to be guessed again
         place = [
             found.regime_names.index(label) for label in dataset.regime_labels if label in found.regime_names
@@ -103,6 +106,8 @@ def fit_resample(
                 responsibilities=found.responsibilities[:1],
                 groups=None,
                 group_names=(),
+                where=Circumstances(),
+                segments=None,
                 history=(),
                 comparison=(),
                 warnings=(),
@@ -114,13 +119,13 @@ def fit_resample(
 def _rows(
     dataset: Dataset, kind: str, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Rows of a resample, and their groups if there are any, drawn within each label so that none is lost.
+    """Rows of a resample, and their groups or stretches of time if there are any, drawn within each label.
 
-    Groups are drawn whole; one that is drawn twice is two groups.
+    Groups and stretches are drawn whole; one that is drawn twice is two. A stretch has the label of its first row.
     """
-    if dataset.groups is None:
+    if dataset.blocks is None:
         return _drawn(dataset.regimes, dataset.n_rows, kind, rng), None
-    names, leaders, members = np.unique(dataset.groups, return_index=True, return_inverse=True)
+    names, leaders, members = np.unique(dataset.blocks, return_index=True, return_inverse=True)
     regimes = None if dataset.regimes is None else dataset.regimes[leaders]
     chosen = _drawn(regimes, names.size, kind, rng)
     order, sizes = np.argsort(members, kind="stable"), np.bincount(members)

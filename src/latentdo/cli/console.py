@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_EDGES = 60
 _MOST_TARGETS = 8
+_MOST_SEGMENTS = 20
 _warned: set[str] = set()
 
 
@@ -95,8 +96,25 @@ def print_result(result: FitResult) -> None:
             for row in rows
         ]
     )
+    _print_segments(result)
     for caution in cautions(result):
         warn(caution)
+
+
+def _print_segments(result: FitResult) -> None:
+    """Print when regimes were there, what broke first, and what followed."""
+    from latentdo.report.content import segments
+
+    found = segments(result)
+    if not found:
+        return
+    say(f"\nSegments: {len(found)}")
+    kept = ["from", "to", "regime", "targets", "followed"]
+    several = result.where.series is not None
+    table = [{**row, "from": row["start"], "to": row["end"]} for row in found[:_MOST_SEGMENTS]]
+    print_table([{name: row[name] for name in (["series"] if several else []) + kept} for row in table])
+    if len(found) > _MOST_SEGMENTS:
+        say(f"... and {len(found) - _MOST_SEGMENTS} more in segments.csv")
 
 
 def print_bootstrap(boot: BootstrapDAG) -> None:

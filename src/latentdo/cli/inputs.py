@@ -38,9 +38,13 @@ def gather(
         "groups": known.group_column,
         "time": known.time_column,
         "series": known.series_column,
+        "batch": known.batch_column,
+        "ids": known.id_column,
     }
     X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
     rows: dict[str, Any] = {**found}
+    if "ids" in rows:
+        X, rows = named_rows(X, rows, str(known.id_column))
     if known.regime_column is None:
         _point_out_perturbations(data)
     else:
@@ -59,7 +63,7 @@ def gather_stream(
     for name, value in read.arguments().items():
         if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
             raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
-    for name in ("group_column", "time_column", "series_column"):
+    for name in ("group_column", "time_column", "series_column", "batch_column", "id_column"):
         if getattr(known, name) is not None:
             raise ValueError(
                 f"--{name.replace('_', '-')} is not for --stream: rows that belong together are assigned together, and "
@@ -80,13 +84,24 @@ def gather_stream(
     return data, arguments, rows
 
 
-def check_no_time(rows: dict[str, Any], command: str) -> None:
-    """Refuse rows in order of time where rows are drawn at random."""
-    if "time" in rows or "series" in rows:
+def named_rows(X: pd.DataFrame, rows: dict[str, Any], column: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The same rows, called by the names that a column gives them, and what is known of them under these names."""
+    import pandas as pd
+
+    names = rows["ids"]
+    if names.isna().any():
         raise ValueError(
-            f"latentdo {command} draws rows at random, which takes series apart: --time-column and --series-column are "
-            "for latentdo fit."
+            f"row {names.index[names.isna()][0]} has no name in column {column!r} (--id-column)."
         )
+    if names.duplicated().any():
+        twice = names[names.duplicated()].iloc[0]
+        raise ValueError(
+            f"column {column!r} (--id-column) calls {int((names == twice).sum())} rows {twice!r}; names of rows "
+            "have to differ. Rows that share something belong to --group-column, --series-column or --batch-column."
+        )
+    index = pd.Index(names.to_numpy(), name=column)
+    known = {what: column.set_axis(index) for what, column in rows.items() if what != "ids"}
+    return X.set_axis(index, axis=0), known
 
 
 def _check_known(known: KnownOptions) -> None:

@@ -10,7 +10,8 @@ _FLAGS = {
     name: "--" + name.replace("_", "-")
     for name in (
         "columns", "concentration", "decimal", "density", "device", "drop", "edge_prior", "encoding", "forbidden",
-        "group_column", "group_size", "mean_duration", "series_column", "time_column",
+        "group_column", "group_size", "mean_duration", "series_column", "time_column", "batch_column", "id_column",
+        "lags", "seasonality",
         "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
         "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
         "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
@@ -30,6 +31,7 @@ _WHOLE = (
     (r"pass regimes= too, the name of a column", "pass --regime-column too"),
     (r"(?<!\w)groups=(?=\s)", "--group-column"),
     (r"(?<!\w)time=(?=\s)", "--time-column"),
+    (r"(?<!\w)batch=(?=[\s,])", "--batch-column"),
     (r"remove them \(pandas: X\.drop_duplicates\(\)\)", "remove them"),
 )
 """Turns of phrase that are not ``name=value``."""

@@ -64,6 +64,12 @@ class EstimatorOptions:
     ----------
     density, noise, intervention, solver
         See :mod:`latentdo.choices`, which also writes their help.
+    lags
+        With times or series: how many rows back a row may depend on, 0 to 2. Default: auto, which is up to 2, unless
+        regimes alone explain why neighbours are alike.
+    seasonality
+        With times: cycles that are no interventions: lengths in the unit of time, or hour, day, week, year for dates;
+        none for none. Default: auto, which is days and weeks, where dates cover two of them.
     max_regimes
         Most regimes to look for, the reference included; 1 means that no intervention is looked
         for. Default: 16.
@@ -101,6 +107,8 @@ class EstimatorOptions:
     noise: NoiseName = None
     intervention: InterventionName = None
     solver: SolverName = None
+    lags: Literal["auto", "0", "1", "2"] | None = None
+    seasonality: Names = None
     max_regimes: int | None = None
     edge_prior: float | None = None
     target_prior: float | None = None
@@ -126,6 +134,10 @@ class EstimatorOptions:
         found = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if self.tiers is not None:
             found["tiers"] = [names_in_line(line) for line in self.tiers]
+        if self.lags not in (None, "auto"):
+            found["lags"] = int(self.lags)
+        if self.seasonality is not None:
+            found["seasonality"] = _cycles(self.seasonality)
         return found
 
 
@@ -150,6 +162,11 @@ class KnownOptions:
         their regime. It is no variable.
     series_column
         Column that says which series a row belongs to, where there are several. It is no variable.
+    batch_column
+        Column that says in which batch (plate, day, site, device) a row was measured. Batches may differ in level and
+        scale of everything, which is then neither a cause nor an intervention. It is no variable.
+    id_column
+        Column with a name of each row, all different: tables that are written call rows by it. It is no variable.
     knowledge
         TOML or CSV file about the graph: forbidden and required edges, tiers, prior log-odds of edges.
     """
@@ -160,6 +177,8 @@ class KnownOptions:
     group_column: str | None = None
     time_column: str | None = None
     series_column: str | None = None
+    batch_column: str | None = None
+    id_column: str | None = None
     knowledge: Path | None = None
 
 
@@ -203,3 +222,17 @@ class ReadOptions:
         if given["separator"] in ("\\t", "tab"):  # a shell makes it hard to type the character itself
             given["separator"] = "\t"
         return given
+
+
+def _cycles(words: list[str]) -> Any:
+    """What ``seasonality`` of the estimator is, in words: names and numbers of cycles, "auto" or "none"."""
+    if words in (["auto"], ["none"]):
+        return None if words == ["none"] else "auto"
+    return [_number(word) for word in words]
+
+
+def _number(word: str) -> str | float:
+    try:
+        return float(word)
+    except ValueError:
+        return word

@@ -8,22 +8,25 @@ what cannot be used is refused with row, column and remedy.
 belong together, ``dataset`` joins them all.
 """
 
+from latentdo.data.background import Background
+from latentdo.data.circumstances import Circumstances
 from latentdo.data.dataset import Dataset, content_hash
 from latentdo.data.labels import REFERENCE_LABEL, is_unknown, is_writable
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
-from latentdo.data.together import encode_groups, encode_series, encode_time
+from latentdo.data.together import encode_groups, read_circumstances
 
 __all__ = [
     "REFERENCE_LABEL",
+    "Background",
+    "Circumstances",
     "DataWarning",
     "Dataset",
     "Missing",
     "content_hash",
     "encode_groups",
-    "encode_series",
-    "encode_time",
     "is_unknown",
     "is_writable",
+    "read_circumstances",
     "table_to_array",
     "validate_rows",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from latentdo.data.atoms import Atoms
+from latentdo.data.background import Background
+from latentdo.data.circumstances import Circumstances
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.table import (
     Missing,
@@ -25,10 +27,16 @@ from latentdo.data.table import (
     warn_about_repeats,
     warn_about_shape,
 )
-from latentdo.data.together import encode_groups, encode_series, encode_time, label_groups
+from latentdo.data.together import encode_groups, label_groups, read_circumstances
 from latentdo.data.transforms import Preprocessor
 
 Array = NDArray[np.float64]
+
+BLOCKS = 40
+"""Stretches of time into which rows are cut where some are drawn or held out."""
+
+SHORTEST_BLOCK = 20
+"""Rows of such a stretch, at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +67,10 @@ class Dataset:
         Group of each row: rows of a group share their regime. None if rows do not belong together.
     group_labels : tuple
         The user's label of each group; groups with larger numbers are rows on their own.
-    time : ndarray [n] of float64, optional
-        Time of each row: neighbours tend to share their regime. None if rows are in no order.
-    series : ndarray [n] of int64, optional
-        Series of each row, where there are several; only with ``time``.
+    where : Circumstances
+        Time, series and batch of each row, as far as they are known. Neighbours in time tend to share their regime.
+    background : Background, optional
+        What these explain; ``expected`` and ``unit`` are then what it says of the rows, ``[n, d]``.
 
     Examples
     --------
@@ -87,8 +95,10 @@ class Dataset:
     n_dropped: int = 0
     groups: NDArray[np.int64] | None = None
     group_labels: tuple[Hashable, ...] = ()
-    time: Array | None = None
-    series: NDArray[np.int64] | None = None
+    where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
+    background: Background | None = None
+    expected: Array | None = None
+    unit: Array | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
@@ -131,6 +141,7 @@ class Dataset:
         groups: Any = None,
         time: Any = None,
         series: Any = None,
+        batch: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -159,6 +170,8 @@ class Dataset:
             When each row was measured, in any order; neighbours tend to share their regime.
         series : sequence of n labels, optional
             Rows of different series are no neighbours. Without ``time``, rows are in order.
+        batch : sequence of n labels, optional
+            Batches may differ in level and scale of everything, see :class:`.Background`.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -215,15 +228,14 @@ class Dataset:
         if groups is not None:
             members, group_labels = encode_groups(groups, kept, n_all, index)
             found = replace(found, groups=members, group_labels=tuple(group_labels))
-        if time is not None or series is not None:
-            if groups is not None:
-                raise ValueError(
-                    "groups were given together with time or series; rows of a group share their regime, neighbours in "
-                    "time only tend to: choose one."
-                )
-            times = np.arange(float(len(kept))) if time is None else encode_time(time, kept, n_all, index)
-            codes = None if series is None else encode_series(series, kept, n_all, index)
-            found = replace(found, time=times, series=codes)
+        if groups is not None and (time is not None or series is not None):
+            raise ValueError(
+                "groups were given together with time or series; rows of a group share their regime, neighbours in "
+                "time only tend to: choose one."
+            )
+        found = replace(
+            found, where=read_circumstances(kept, n_all, index, time=time, series=series, batch=batch)
+        )
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -263,9 +275,77 @@ class Dataset:
         return self.n_rows if self.groups is None else int(np.unique(self.groups).size)
 
     @cached_property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """What is drawn or held out as a whole, by rows: groups, or stretches of time; None if rows are single."""
+        if self.groups is not None or self.time is None:
+            return self.groups
+        order, gaps = self.where.order()
+        length = max(self.n_rows // BLOCKS, SHORTEST_BLOCK)
+        begins = np.flatnonzero(np.isinf(gaps))
+        place = np.arange(order.size) - np.repeat(begins, np.diff(np.append(begins, order.size)))
+        found = np.empty(order.size, dtype=np.int64)
+        found[order] = np.cumsum(place % length == 0) - 1
+        return found
+
+    def together(self) -> dict[str, Any]:
+        """Which rows belong together, and when and where they were measured: arguments of a fit to the same rows."""
+        where = self.where
+        names = where.batch_names
+        return {
+            "groups": self.groups,
+            "time": None if where.time is None or where.counted else where.shown(where.time),
+            "series": where.series,
+            "batch": None if where.batch is None else [names[code] for code in where.batch.tolist()],
+        }
+
+    @property
+    def time(self) -> Array | None:
+        """Time of every row, if that is known."""
+        return self.where.time
+
+    def explained(
+        self,
+        *,
+        lags: int,
+        periods: tuple[float, ...],
+        responsibilities: Array | None = None,
+        adjacency: NDArray[np.int8] | None = None,
+    ) -> Self:
+        """The same rows less what time, the past and batches explain: ``z`` is then what is new in them.
+
+        One unit of ``z`` is a standard deviation of that, in usual rows; see :class:`.Background`.
+        """
+        assert self.background is None
+        z = self.preprocessor.forward(self.x)
+        fit = partial(
+            Background.fit,
+            where=self.where,
+            lags=lags,
+            periods=periods,
+            responsibilities=responsibilities,
+            adjacency=adjacency,
+        )
+        usual = fit(z).typical_unit()
+        background = fit(z / usual)
+        expected, unit = background.describe(z / usual, self.where)
+        preprocessor = replace(self.preprocessor, scale=self.preprocessor.scale * usual)
+        return replace(self, preprocessor=preprocessor, background=background, expected=expected, unit=unit)
+
+    @property
+    def settled(self) -> Self:
+        """The same rows less shifts of level that last for a while, too; see :class:`.Shifts`."""
+        assert self.background is not None
+        assert self.expected is not None
+        assert self.unit is not None
+        shift = self.background.shifts(self.preprocessor.forward(self.x), self.where)
+        return self if not shift.any() else replace(self, expected=self.expected + shift * self.unit)
+
+    @cached_property
     def z(self) -> Array:
         """The transformed and standardised rows ``[n, d]``, read-only."""
         z = np.ascontiguousarray(self.preprocessor.forward(self.x))
+        if self.expected is not None and self.unit is not None:
+            z = (z - self.expected) / self.unit
         z.setflags(write=False)
         return z
 
@@ -286,8 +366,8 @@ class Dataset:
         at = np.asarray(rows, dtype=np.int64)
         regimes = None if self.regimes is None else self.regimes[at]
         groups = None if self.groups is None else self.groups[at]
-        time = None if self.time is None else self.time[at]
-        series = None if self.series is None else self.series[at]
+        expected = None if self.expected is None else self.expected[at]
+        unit = None if self.unit is None else self.unit[at]
         x = self.x[at]
         x.setflags(write=False)
         return replace(
@@ -295,8 +375,9 @@ class Dataset:
             x=x,
             regimes=regimes,
             groups=groups,
-            time=time,
-            series=series,
+            where=self.where.take(at),
+            expected=expected,
+            unit=unit,
             row_index=self.row_index[at],
         )
 
@@ -305,7 +386,8 @@ class Dataset:
     ) -> tuple[Self, Self]:
         """Split the rows at random into two parts that share the preprocessor.
 
-        Known regimes are spread proportionally over both parts; rows keep their order, and groups stay together.
+        Known regimes are spread proportionally over both parts; rows keep their order, and groups and stretches of
+        time stay together.
 
         Parameters
         ----------
@@ -325,12 +407,14 @@ class Dataset:
         """
         if not 0.0 < fraction < 1.0:
             raise ValueError(f"fraction={fraction} must lie strictly between 0 and 1.")
-        n, kind = self.n_groups, "row" if self.groups is None else "group"
+        n, kind = self.n_rows, "row"
+        if self.blocks is not None:
+            n, kind = int(np.unique(self.blocks).size), "group" if self.groups is not None else "stretch"
         if n < 2:
             raise ValueError(f"Cannot split {n} {kind}(s) into two parts.")
         of_row, regimes = np.arange(self.n_rows), self.regimes
-        if self.groups is not None:
-            _, leader, of_row = np.unique(self.groups, return_index=True, return_inverse=True)
+        if self.blocks is not None:
+            _, leader, of_row = np.unique(self.blocks, return_index=True, return_inverse=True)
             regimes = None if regimes is None else regimes[leader]
         rng = (
             random_state

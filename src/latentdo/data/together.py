@@ -1,14 +1,16 @@
-"""Which rows belong together: groups, series and times, whatever the user's form, as numbers."""
+"""Which rows belong together: groups, series, times and batches, whatever the user's form, as numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.circumstances import Circumstances
 from latentdo.data.labels import encode, is_reordered
 from latentdo.data.tensors import without_gradient
 
@@ -32,9 +34,47 @@ def encode_groups(
 
 def encode_series(
     series: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
-) -> NDArray[np.int64]:
-    """Give numbers to series of rows; -1, None and NaN are rows on their own."""
-    return _encode_alone(series, "series", rows, n_rows, index)[0]
+) -> tuple[NDArray[np.int64], list[Hashable]]:
+    """Give numbers to series of rows; -1, None and NaN are rows on their own, as for :func:`encode_groups`."""
+    return _encode_alone(series, "series", rows, n_rows, index)
+
+
+def encode_batches(
+    batch: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
+) -> tuple[NDArray[np.int64], list[Hashable]]:
+    """Give numbers to batches of rows; every row has to have one."""
+    codes, labels = encode(batch, "batch", rows, n_rows, index)
+    if (codes < 0).any():
+        at = int(np.flatnonzero(codes < 0)[0])
+        raise ValueError(
+            f"batch has no label in row {rows[at]} (counted from 0), and none in {int((codes < 0).sum())} rows in all; "
+            "name the batch of every row, or leave out rows without."
+        )
+    return codes, labels
+
+
+def read_circumstances(
+    rows: NDArray[np.int64],
+    n_rows: int,
+    index: pd.Index[Any] | None = None,
+    *,
+    time: Any = None,
+    series: Any = None,
+    batch: Any = None,
+) -> Circumstances:
+    """When and where rows were measured, whatever the user's form; with ``series`` alone, rows are in order."""
+    where = Circumstances()
+    if time is not None:
+        values, dated = encode_time(time, rows, n_rows, index)
+        where = replace(where, time=values, dated=dated)
+    if series is not None:
+        codes, names = encode_series(series, rows, n_rows, index)
+        times = np.arange(float(rows.size)) if time is None else where.time
+        where = replace(where, time=times, series=codes, series_names=tuple(names), counted=time is None)
+    if batch is not None:
+        codes, names = encode_batches(batch, rows, n_rows, index)
+        where = replace(where, batch=codes, batch_names=tuple(names))
+    return where
 
 
 def _encode_alone(
@@ -49,8 +89,8 @@ def _encode_alone(
 
 def encode_time(
     time: Any, rows: NDArray[np.int64], n_rows: int, index: pd.Index[Any] | None = None
-) -> NDArray[np.float64]:
-    """Times of rows as numbers; of dates and timestamps, seconds since the first.
+) -> tuple[NDArray[np.float64], bool]:
+    """Times of rows as numbers; of dates and timestamps, seconds since 1970 (UTC); and whether they are dates.
 
     Parameters
     ----------
@@ -67,8 +107,8 @@ def encode_time(
     Examples
     --------
     >>> import numpy as np
-    >>> encode_time(["2024-01-01 00:01", "2024-01-01 00:00"], np.arange(2), 2)
-    array([60.,  0.])
+    >>> encode_time(["1970-01-01 00:01", "1970-01-01 00:00"], np.arange(2), 2)
+    (array([60.,  0.]), True)
     """
     given = without_gradient(time, "time")
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
@@ -88,10 +128,11 @@ def encode_time(
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
         _check_times(column, dates.isna().to_numpy(), rows)
-        return np.asarray((dates - dates.min()) / pd.Timedelta(seconds=1), dtype=np.float64)
+        since = dates - pd.Timestamp(0, tz="UTC")
+        return np.asarray(since / pd.Timedelta(seconds=1), dtype=np.float64), True
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     _check_times(column, ~np.isfinite(values), rows)
-    return values
+    return values, False
 
 
 def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:

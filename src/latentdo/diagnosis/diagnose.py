@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from latentdo.diagnosis.answer import Diagnosis
 from latentdo.diagnosis.refits import Known, Refit, refit
 from latentdo.diagnosis.tables import confusion, edge_tables, regime_tables
+from latentdo.model.series import Series
 from latentdo.notices import warn
 from latentdo.result import FitResult
 
 Progress = Callable[[Mapping[str, Any]], None]
+
+NEIGHBOURS: Final = 10
+"""Rows in order of time that are assigned together where it is asked which regimes could be told apart."""
 
 
 def diagnose_fit(
@@ -57,7 +62,11 @@ def diagnose_fit(
     ValueError
         If no simulated table could be fitted.
     """
-    known = Known(labels, targets_given, result.groups)
+    where = replace(result.where, batch=None, batch_names=(), dated=False)
+    known = Known(labels, targets_given, result.groups, where)
+    groups = result.groups
+    if where.time is not None:  # neighbours decide together, for as long as regimes last at least
+        groups = Series.by_time(where.time, where.series, NEIGHBOURS).members
     job = delayed(refit)
     jobs = (job(template, result, known, max_rows, seed, b) for b in range(n_repeats))
     refits: list[Refit] = []
@@ -77,7 +86,7 @@ def diagnose_fit(
     if failures:
         message = f"{len(failures)} of {n_repeats} simulated tables could not be fitted and are left out"
         warn(message, ConvergenceWarning, stacklevel=3)
-    confused = confusion(result.model, np.random.default_rng([seed, 0, 1]), result.groups)
+    confused = confusion(result.model, np.random.default_rng([seed, 0, 1]), groups)
     n = len(result.responsibilities)
     edges, extra = edge_tables(result, refits)
     regimes, pairs = regime_tables(result, refits, confused)

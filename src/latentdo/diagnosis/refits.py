@@ -13,8 +13,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
 from latentdo import metrics
-from latentdo.model.assignment import Groups
+from latentdo.data import Circumstances
+from latentdo.model.assignment import Groups, Units
 from latentdo.model.fitted import Array
+from latentdo.model.series import Series
 from latentdo.notices import collecting
 from latentdo.result import FitResult
 
@@ -35,11 +37,21 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the fit was told: a label a row (None where unknown), whether targets were given, and groups of rows."""
+    """What the fit was told: a label a row (None where unknown), whether targets were given, and groups of rows.
+
+    ``where`` has the times of rows, if they were in order.
+    """
 
     labels: Sequence[Hashable | None] | None
     targets: bool
     groups: NDArray[np.int64] | None = None
+    where: Circumstances = Circumstances()  # noqa: RUF009  (frozen)
+
+    def units(self) -> Units:
+        """How the rows belong together."""
+        if self.where.time is None:
+            return Groups.of(self.groups)
+        return Series.by_time(self.where.time, self.where.series, self.where.time.size)
 
 
 def refit(
@@ -57,18 +69,17 @@ def refit(
             arguments["targets"] = {
                 name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
             }
-    if told.groups is not None:
-        arguments["groups"] = told.groups
+    together: dict[str, Any] = {"groups": told.groups, "time": told.where.time, "series": told.where.series}
     with collecting():  # the fit to the user's rows has spoken
         try:
-            estimator.fit(X, **arguments)
-            found = estimator.predict(X, groups=told.groups)
+            estimator.fit(X, **arguments, **together)
+            found = estimator.predict(X, **together)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return str(error)
     if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
         raise KeyboardInterrupt
     fit: FitResult = estimator.result_
-    best = result.model.responsibilities(z, Groups.of(told.groups)).argmax(axis=1)
+    best = result.model.responsibilities(z, told.units()).argmax(axis=1)
     adjacency = np.asarray(fit.model.topology.adjacency, dtype=np.int8)
     refound, home = _matched(regimes, found, result.n_regimes, fit.n_regimes)
     return Refit(
@@ -88,20 +99,27 @@ def _simulate(
 ) -> tuple[pd.DataFrame, Array, NDArray[np.int64], Known]:
     """A table in the user's units, the same standardised, the regime of every row, and what may be told of it.
 
-    Rows that had a label keep its regime; the others draw theirs, or that of their group.
+    Rows that had a label keep its regime; the others draw theirs, or that of their group, or keep that of the row
+    before for as long as regimes last. Rows are what is new in them: what time, the past and batches explain is taken
+    for known.
     """
     model, n = result.model, len(result.responsibilities)
     weights = model.topology.weights / model.topology.weights.sum()
     units, size = Groups.of(known.groups), min(n, max_rows)
-    if known.labels is not None or known.groups is not None:
+    if known.labels is not None or known.groups is not None or known.where.time is not None:
         rows = np.arange(n) if n <= max_rows else units.draw(n, max_rows, rng)
+        if known.where.time is not None:  # neighbours
+            rows = np.sort(known.where.order()[0][:size])
         units, size = units.take(rows), rows.size
         known = replace(
             known,
             labels=None if known.labels is None else [known.labels[i] for i in rows],
             groups=None if known.groups is None else known.groups[rows],
+            where=known.where.take(rows),
         )
     regimes = units.spread(rng.choice(len(weights), size=units.number(size), p=weights))
+    if known.where.time is not None:
+        regimes = _lasting(regimes, known.where, model.topology.duration, rng)
     if known.labels is not None:
         place = {name: k for k, name in enumerate(result.regime_names)}
         for i, label in enumerate(known.labels):
@@ -113,6 +131,19 @@ def _simulate(
         z[own] = model.sample(int(own.sum()), int(k), rng)
     X = pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
     return X, z, np.asarray(regimes, dtype=np.int64), known
+
+
+def _lasting(
+    regimes: NDArray[np.int64], where: Circumstances, duration: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Regimes that stay what they are from row to row, with a chance that falls with the gap between them."""
+    order, gaps = where.order()
+    stays = rng.random(order.size) < np.exp(-gaps / max(duration, np.finfo(float).tiny))
+    stays[0] = False
+    drawn = np.maximum.accumulate(np.where(stays, 0, np.arange(order.size)))
+    out = np.empty_like(regimes)
+    out[order] = regimes[order][drawn]
+    return out
 
 
 def _matched(

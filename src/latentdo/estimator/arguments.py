@@ -13,6 +13,8 @@ from sklearn.utils import check_random_state
 
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, OPTIONS, SOLVER
 from latentdo.data import Dataset
+from latentdo.data.background import MOST_LAGS
+from latentdo.data.circumstances import PERIODS
 from latentdo.files import check_seconds
 from latentdo.messages import shown
 from latentdo.solvers.dispatch import Request
@@ -83,6 +85,22 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
         if not isinstance(value, kinds) or "\0" in str(value):
             raise ValueError(f"{name}={shown(value)} must be text{', or None' * (name == 'checkpoint')}")
     _check_seed(parameters["random_state"])
+    _check_time(parameters["lags"], parameters["seasonality"])
+
+
+def _check_time(lags: Any, seasonality: Any) -> None:
+    if lags != "auto" and not (_is_whole(lags) and 0 <= lags <= MOST_LAGS):
+        raise ValueError(f'lags={shown(lags)} must be "auto" or a whole number from 0 to {MOST_LAGS}')
+    if seasonality is None or (isinstance(seasonality, str) and seasonality == "auto"):
+        return
+    several = isinstance(seasonality, list | tuple)
+    for one in seasonality if several else [seasonality]:
+        named = isinstance(one, str) and one in PERIODS
+        if not named and not (_is_number(one) and 0.0 < one < np.inf):
+            raise ValueError(
+                f'seasonality={shown(one)} must be "auto", None, a positive number (the length of a cycle), one of '
+                f"{', '.join(PERIODS)}, or a list of these"
+            )
 
 
 def seed_of(random_state: Any) -> int:
@@ -157,6 +175,8 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
         checkpoint=None if p["checkpoint"] is None else Path(p["checkpoint"]),
         checkpoint_seconds=check_seconds(p["checkpoint_seconds"]),
         verbose=bool(p["verbose"]),
+        lags=p["lags"],
+        seasonality=p["seasonality"],
     )
 
 

@@ -25,9 +25,11 @@ from latentdo.estimator.arguments import (
     seed_of,
 )
 from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
-from latentdo.estimator.queries import Questions, units_of
+from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
+from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.mechanisms.registry import own_family, register_family
+from latentdo.model.series import Series
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -63,6 +65,12 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
         "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
         have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
+    lags : {"auto", 0, 1, 2}
+        With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
+        of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.
+    seasonality : "auto", None, a length of a cycle, or several
+        With ``time``: cycles that are no interventions, in the unit of ``time``, or "hour", "day", "week", "year" for
+        dates. "auto" is days and weeks, where dates cover two of them. What does not pay is left out.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
@@ -114,6 +122,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ----------
     adjacency_ : DataFrame [d, d]
         0/1, always a DAG; row causes column.
+    lagged_adjacency_ : DataFrame [lags d, d] or None
+        With ``time`` or ``series``: which variables cause which one or two rows later, 0/1, indexed by lag and cause.
+        A variable's own past is among them.
     edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
         Posterior probability of every edge, and of every causal path.
     ambiguous_edges_ : DataFrame
@@ -127,6 +138,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     duration_ : float or None
         With ``time`` or ``series``: the time after which a regime is drawn anew, in the unit of ``time``. Regime *k*
         lasts ``duration_ / (1 - regime_weights_[k])`` on average.
+    segments_ : DataFrame or None
+        With ``time`` or ``series``: one row for every stretch of time that a regime other than the reference lasted:
+        series, start, end, rows, regime, probability, its targets ranked by how much they explain there (in nats), and
+        the variables downstream that followed.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
         What each regime changed, and how sure that is. Row 0 is zero.
     evidence_ : float
@@ -159,6 +174,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         edge_prior: float | ArrayLike | None = None,
         *,
         noise: str = "auto",
+        lags: int | str = "auto",
+        seasonality: str | float | Sequence[str | float] | None = "auto",
         target_prior: float | None = None,
         concentration: float | None = None,
         learning_rate: float | None = None,
@@ -179,6 +196,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ) -> None:
         self.density = density
         self.noise = noise
+        self.lags = lags
+        self.seasonality = seasonality
         self.intervention = intervention
         self.solver = solver
         self.max_regimes = max_regimes
@@ -226,6 +245,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         groups: Any = None,
         time: Any = None,
         series: Any = None,
+        batch: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Find graph, regimes and targets.
@@ -252,6 +272,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             with ``groups``.
         series : sequence of n labels, optional
             Rows of different series are no neighbours. Without ``time``, the rows of a series are in order.
+        batch : sequence of n labels, optional
+            Batches (plates, days, sites, devices) may differ in level and scale of all variables for reasons that are
+            neither causes nor interventions. Both are taken away. A regime that only one batch has is said to be one.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -268,6 +291,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 groups=groups,
                 time=time,
                 series=series,
+                batch=batch,
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
@@ -368,46 +392,67 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.groups is not None:
             configuration["groups"] = dataset.n_groups
         if dataset.time is not None:
-            configuration["series"] = 1 if dataset.series is None else int(np.unique(dataset.series).size)
+            series = dataset.where.series
+            configuration["series"] = 1 if series is None else int(np.unique(series).size)
+        if dataset.where.batch is not None:
+            configuration["batches"] = len(dataset.where.batch_names)
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
+        result = self._with_segments(result, dataset)
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
+    @staticmethod
+    def _with_segments(result: FitResult, dataset: Dataset) -> FitResult:
+        """The same result with what regimes do to variables, and when."""
+        from latentdo.segments import find_segments, weigh_targets
+
+        where = dataset.where
+        units: Units = (
+            SEPARATE if where.time is None else Series.by_time(where.time, where.series, dataset.n_rows)
+        )
+        rows = result.read(dataset.x, where, units)
+        explained, moved = weigh_targets(result.model, rows, result.responsibilities)
+        segments = None if where.time is None else find_segments(result, rows)
+        return replace(result, explained=explained, moved=moved, segments=segments)
+
     def predict(
-        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None
+        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
     ) -> NDArray[np.int64]:
         """Most probable regime of new rows, ``[n]``; rows of a group, see :meth:`fit`, have one together."""
-        found = self.predict_proba(X, groups=groups, time=time, series=series)
+        found = self.predict_proba(X, groups=groups, time=time, series=series, batch=batch)
         return np.asarray(found.argmax(axis=1), dtype=np.int64)
 
-    def predict_proba(self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None) -> Array:
+    def predict_proba(
+        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+    ) -> Array:
         """Posterior probability of every regime for new rows, ``[n, n_regimes_]``; rows of a group carry that of it.
 
         With ``time`` or ``series``, see :meth:`fit`, given all rows that are passed, earlier and later ones.
 
         Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
         """
-        x, z = self._standardise(X)
+        rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
         zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
-        units = units_of(X, groups, len(z), time=time, series=series)
-        return responsibilities_of_seen(self.result_.model, z, (x == 0.0) & zeros, units)
+        return responsibilities_of_seen(self.result_.model, rows.z, (rows.x == 0.0) & zeros, rows.units)
 
-    def score_samples(self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None) -> Array:
+    def score_samples(
+        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+    ) -> Array:
         """Log-density of new rows in the user's units, regimes summed out, ``[n]``.
 
         The rows of a group are not independent given the model, because they share a regime that nobody knows: the
         log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
         given the rows before.
         """
-        x, z = self._standardise(X)
-        units = units_of(X, groups, len(z), time=time, series=series)
-        density = self.result_.model.score_samples(z, units)
-        return np.asarray(density + self.result_.preprocessor.log_jacobian(x))
+        rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        density = self.result_.model.score_samples(rows.z, rows.units)
+        density = density + self.result_.preprocessor.log_jacobian(rows.x)
+        return np.asarray(density - np.log(rows.unit).sum(axis=1))
 
     def score(
         self,
@@ -417,9 +462,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         groups: Any = None,
         time: Any = None,
         series: Any = None,
+        batch: Any = None,
     ) -> float:
         """Mean log-density a row in the user's units; with groups, that of all groups divided by the rows."""
-        return float(self.score_samples(X, groups=groups, time=time, series=series).mean())
+        return float(self.score_samples(X, groups=groups, time=time, series=series, batch=batch).mean())
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file (safetensors and JSON, no pickle)."""
@@ -447,6 +493,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.result_ = result
         self.n_features_in_ = len(result.columns)
         self.adjacency_ = result.adjacency
+        self.lagged_adjacency_ = result.lagged_adjacency
         self.edge_probabilities_ = result.edge_table()
         self.ancestor_probabilities_ = result.ancestor_table()
         self.ambiguous_edges_ = result.ambiguous_edges()
@@ -456,6 +503,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.n_regimes_ = result.n_regimes
         self.regime_weights_ = result.model.topology.weights
         self.duration_ = result.model.topology.duration or None
+        self.segments_ = result.segments
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()

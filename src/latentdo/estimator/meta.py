@@ -10,14 +10,12 @@ from sklearn.base import BaseEstimator
 from latentdo.data import Dataset
 
 
-def read_rows(estimator: BaseEstimator, X: Any, regimes: Any, targets: Any, groups: Any = None) -> Dataset:
-    """Rows, labels, targets and groups as the estimator itself would read them."""
+def read_rows(estimator: BaseEstimator, X: Any, **known: Any) -> Dataset:
+    """Rows, and what is known of them (labels, targets, groups, time, ...), as the estimator itself would read them."""
     parameters = estimator.get_params()
     return Dataset.from_table(
         X,
-        regimes=regimes,
-        targets=targets,
-        groups=groups,
+        **known,
         observational=parameters["observational"],
         transform=parameters["transform"],
         missing=parameters["missing"],

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, encode_series, encode_time, validate_rows
+from latentdo.data import encode_groups, read_circumstances, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.model.series import Series
-from latentdo.result import FitResult
+from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
 
 if TYPE_CHECKING:
@@ -24,24 +24,6 @@ if TYPE_CHECKING:
     from latentdo.effects import Contrast
 
 Array = NDArray[np.float64]
-
-_FAR = 1e15
-"""Rows further out than this many standard deviations count as being there: squares of more overflow in float32."""
-
-
-def units_of(X: Any, groups: Any, n_rows: int, *, time: Any = None, series: Any = None) -> Units:
-    """How new rows belong together, as the user says."""
-    index = X.index if isinstance(X, pd.DataFrame) else None
-    rows = np.arange(n_rows)
-    if time is not None or series is not None:
-        if groups is not None:
-            raise ValueError("groups were given together with time or series; choose one.")
-        times = rows.astype(np.float64) if time is None else encode_time(time, rows, n_rows, index)
-        codes = None if series is None else encode_series(series, rows, n_rows, index)
-        return Series.by_time(times, codes, n_rows)
-    if groups is None:
-        return SEPARATE
-    return Groups.of(encode_groups(groups, rows, n_rows, index)[0])
 
 
 class Questions:
@@ -142,7 +124,16 @@ class Questions:
         return total_effects(self.result_, contrast)
 
     def explain(
-        self, X: Any, *, groups: Any = None, against: Hashable | None = None, random_state: Any = 0
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
+        rows: Sequence[Hashable] | None = None,
+        against: Hashable | None = None,
+        random_state: Any = 0,
     ) -> pd.DataFrame:
         """Why rows belong to their regimes: what each variable contributes, and what is unusual about it.
 
@@ -152,6 +143,11 @@ class Questions:
             Rows in the user's units.
         groups : sequence of n labels, optional
             Rows that share their regime, see :meth:`fit`. Pass all rows of a group: they decide together.
+        time, series, batch : sequence of n values, optional
+            When and where the rows were measured, see :meth:`fit`. Pass their neighbours, too: a row is then compared
+            with what its past lets expect, and rows before and after help to decide.
+        rows : sequence, optional
+            Explain only these of the rows, by their names in the index of ``X``, or by number.
         against : hashable, optional
             Name (or index) of the regime to compare with. By default the reference; for rows that belong to the
             reference, the most probable other regime.
@@ -166,7 +162,8 @@ class Questions:
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
-            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable.
+            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable, and
+            ``downstream`` whether it only follows a target.
         """
         from latentdo.effects import explain_rows
 
@@ -177,11 +174,19 @@ class Questions:
             X = pd.DataFrame([X])
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
             X = np.asarray(X)[None]
-        x, z = self._standardise(X)
-        rows = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(x)))
+        read = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
-        seed, units = seed_of(random_state), units_of(X, groups, len(x))
-        return explain_rows(self.result_, x, z, rows, against=other, seed=seed, units=units)
+        place = {name: at for at, name in enumerate(names)}
+        if rows is not None and (absent := [name for name in rows if name not in place]):
+            raise ValueError(f"rows names {absent[0]!r}, which is not among the rows of X")
+        asked = (
+            np.arange(len(names))
+            if rows is None
+            else np.array([place[name] for name in rows], dtype=np.int64)
+        )
+        seed = seed_of(random_state)
+        return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 
     def diagnose(
         self,
@@ -218,12 +223,9 @@ class Questions:
         from latentdo.diagnosis import diagnose_fit
 
         check_is_fitted(self, "result_")
-        if self.result_.model.topology.duration > 0.0:
-            raise ValueError(
-                "diagnose draws rows one by one, and this fit had time= or series=; fit without them to ask what such "
-                "rows could show."
-            )
-        template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
+        template = clone(self).set_params(
+            verbose=False, checkpoint=None, density=self.result_.density, lags=0, seasonality=None
+        )
         if n_jobs not in (None, 1):
             template.set_params(n_jobs=1)
         return diagnose_fit(
@@ -296,12 +298,24 @@ class Questions:
             seed=seed,
         )
 
-    def _standardise(self, X: Any) -> tuple[Array, Array]:
+    def _read(
+        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+    ) -> Rows:
+        """New rows, and how they belong together, as the user says."""
         check_is_fitted(self, "result_")
-        x = validate_rows(X, self.result_.columns, estimator=type(self).__name__)
-        with np.errstate(over="ignore"):
-            z = self.result_.preprocessor.forward(x)
-        return x, np.clip(z, -_FAR, _FAR)
+        result = self.result_
+        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+        if groups is not None and (time is not None or series is not None):
+            raise ValueError("groups were given together with time or series; choose one.")
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        rows = np.arange(len(x))
+        where = read_circumstances(rows, len(x), index, time=time, series=series, batch=batch)
+        units: Units = SEPARATE
+        if where.time is not None:
+            units = Series.by_time(where.time, where.series, len(x))
+        elif groups is not None:
+            units = Groups.of(encode_groups(groups, rows, len(x), index)[0])
+        return result.read(x, where, units)
 
     def _known_labels(self) -> list[Hashable | None] | None:
         """What ``fit`` was told of the regimes: a label a row, None where unknown; None if nothing."""

@@ -12,6 +12,7 @@ from latentdo.plots.changes import effects, regime_quartiles, regimes
 from latentdo.plots.course import evidence, history_curve
 from latentdo.plots.rows import pair, responsibilities
 from latentdo.plots.style import PALETTE, REFERENCE_COLOUR, regime_colour, shorten
+from latentdo.plots.timeline import stretches, timeline
 from latentdo.plots.truth import calibration, paper_scatter
 
 __all__ = [
@@ -29,4 +30,6 @@ __all__ = [
     "regimes",
     "responsibilities",
     "shorten",
+    "stretches",
+    "timeline",
 ]

@@ -71,7 +71,7 @@ def regime_index(result: FitResult, regime: Hashable) -> int:
 
 def describe(result: FitResult, k: int) -> str:
     """A regime in a few words: its name and its targets."""
-    hit = [shorten(result.columns[j], 12) for j in np.flatnonzero(result.model.topology.targets[k])]
+    hit = [shorten(result.columns[j], 12) for j in result.ranked_targets(k)]
     name = shorten(result.regime_names[k], 20)
     if k == 0:
         return f"{name} (reference)" if "reference" not in name else name

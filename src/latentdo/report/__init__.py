@@ -91,9 +91,11 @@ def render_report(
     style, script = _style(result.n_regimes, graph_width, matrix_width), _file("report.js")
     support = Support.of(bootstrap) if isinstance(bootstrap, BootstrapDAG) else bootstrap
     said = content.sentences(diagnosis.sentences() if isinstance(diagnosis, Diagnosis) else diagnosis)
+    segments = content.segments(result)
     anchors = [
         ("graph-title", "Graph"),
         ("regimes-title", "Regimes"),
+        *([("time-title", "Timeline")] if segments else []),
         ("rows-title", "Rows"),
         *([("pairs-title", "Pairs")] if scatters else []),
         ("sure-title", "How sure"),
@@ -128,6 +130,8 @@ def render_report(
         assignment=rows.assignment(result),
         doubtful_rows=rows.doubtful_rows(result, numbers),
         row_data=rows.row_data(result, numbers),
+        segments=segments,
+        timeline=charts.timeline(result) if segments else None,
         bootstrap=None if support is None else support_tables(result, support),
         diagnosis=said,
         trials=None if trials is None else trial_table(trials),
@@ -161,7 +165,7 @@ def _scatters(
             f"X has shape {values.shape}, but the fit saw {(len(result.responsibilities), len(columns))}; "
             "pass the rows that were fitted."
         )
-    z = result.preprocessor.forward(values)
+    z = result.read(values, result.where).z
     every = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MOST_POINTS)).round().astype(np.int64))
     return [
         charts.scatter(

@@ -9,8 +9,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from latentdo.data import Circumstances
 from latentdo.model.fitted import Array
-from latentdo.plots.style import evenly, rows_by_regime
+from latentdo.plots import stretches
+from latentdo.plots.style import describe, evenly, rows_by_regime
 from latentdo.report.mechanisms import Cause
 from latentdo.report.messages import number
 from latentdo.report.svg import element, palette_class, px, round_ticks, shortened, svg, text_width
@@ -131,6 +133,41 @@ def responsibilities(result: FitResult) -> Markup:
     parts.append(element("rect", kind="grid", x=left, y=0.5, width=width - left - 0.5, height=height - 1))
     label = f"Probability of each of {len(names)} regimes for {len(shown)} rows, sorted by regime."
     return svg((0, 0, width, height), label, parts, "rows")
+
+
+def timeline(result: FitResult) -> Markup:
+    """When regimes other than the reference were there: one line a regime, time from left to right."""
+    found, where = stretches(result), result.where
+    assert where.time is not None
+    names = [shortened(describe(result, k), 40) for k in range(1, result.n_regimes)]
+    left = 14.0 + max(text_width(name) for name in names) * 12 / 13
+    band, width, foot = 22.0, 940.0, 26.0
+    first, last = float(where.time.min()), float(where.time.max()) + where.usual_gap()
+    step = (width - left) / max(last - first, 1e-9)
+    height = len(names) * band
+    parts = [element("rect", kind="grid", x=left, y=0.5, width=width - left - 0.5, height=height - 1)]
+    parts += [
+        element("text", name, x=left - 8, y=place * band + 15, text_anchor="end")
+        for place, name in enumerate(names)
+    ]
+    for one in found:
+        length = max((one.end + where.usual_gap() - one.start) * step, 1.5)
+        path = f"M{px(left + (one.start - first) * step)} {px((one.regime - 0.5) * band)}h{px(length)}"
+        words = f"{result.regime_names[one.regime]}: {_moment(where, one.start)} to {_moment(where, one.end)}"
+        colour = palette_class(one.regime).split()[0]
+        parts.append(element("path", element("title", words), kind=f"run {colour}", d=path))
+    for anchor, at in (("start", first), ("end", last)):
+        x = left + (at - first) * step
+        parts.append(element("text", _moment(where, at), x=x, y=height + 18, text_anchor=anchor))
+    label = f"{len(found)} segments of {len(names)} regimes over time."
+    return svg((0, 0, width, height + foot), label, parts, "rows")
+
+
+def _moment(where: Circumstances, time: float) -> str:
+    """A time in the user's form."""
+    if not where.dated:
+        return f"{time:.6g}"
+    return str(where.shown(np.array([time]))[0].strftime("%Y-%m-%d %H:%M"))
 
 
 def scatter(

@@ -53,6 +53,10 @@ class Regime:
     share: float
     certainty: float | None
     effects: tuple[Effect, ...]
+    downstream: tuple[str, ...] = ()
+
+
+_MOST_SEGMENTS = 200
 
 
 def edges(result: FitResult) -> list[Edge]:
@@ -97,10 +101,31 @@ def regimes(result: FitResult) -> list[Regime]:
                 groups=None if groups is None else int(groups[k]),
                 share=float(topology.weights[k]),
                 certainty=float(own.mean()) if own.size else None,
-                effects=tuple(_effect(result, k, int(j), draws) for j in np.flatnonzero(topology.targets[k])),
+                effects=tuple(_effect(result, k, j, draws) for j in result.ranked_targets(k)),
+                downstream=tuple(result.columns[j] for j in result.followers(k)),
             )
         )
     return rows
+
+
+def segments(result: FitResult) -> list[dict[str, str]]:
+    """Stretches of time that regimes lasted, in words; the first ones, if there are many."""
+    if result.segments is None:
+        return []
+    dated = result.where.dated
+    return [
+        {
+            "series": str(row.get("series", "")),
+            "start": row["start"].strftime("%Y-%m-%d %H:%M:%S") if dated else number(row["start"]),
+            "end": row["end"].strftime("%Y-%m-%d %H:%M:%S") if dated else number(row["end"]),
+            "rows": str(row["rows"]),
+            "regime": str(row["regime"]),
+            "probability": chance(row["probability"]),
+            "targets": row["targets"],
+            "followed": row["followed"],
+        }
+        for row in result.segments.head(_MOST_SEGMENTS).to_dict("records")
+    ]
 
 
 def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:

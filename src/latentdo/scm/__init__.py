@@ -36,6 +36,7 @@ from latentdo.scm.noise import (
     Uniform,
 )
 from latentdo.scm.presets import PRESETS, NormalWeights, Preset, SignedUniformWeights
+from latentdo.scm.service import Service, simulate_service
 from latentdo.scm.simulation import Simulation
 from latentdo.scm.variable import Variable
 
@@ -65,6 +66,7 @@ __all__ = [
     "NormalWeights",
     "PointMass",
     "Preset",
+    "Service",
     "SignedUniformWeights",
     "Simulation",
     "Smooth",
@@ -73,4 +75,5 @@ __all__ = [
     "Uniform",
     "Variable",
     "simulate",
+    "simulate_service",
 ]

@@ -18,6 +18,8 @@ from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers.auto_density import solve as solve_by_density
+from latentdo.solvers.background import confounded, rough_graph
+from latentdo.solvers.background import solve as solve_background
 from latentdo.solvers.hidden_values import fill
 from latentdo.solvers.lines import solve as solve_lines
 from latentdo.solvers.nonlinear.solve import BY_NOISE
@@ -55,6 +57,8 @@ class Request:
     checkpoint: Path | None
     checkpoint_seconds: float
     verbose: bool
+    lags: int | str = "auto"
+    seasonality: str | tuple[str | float, ...] | None = "auto"
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
         """What is known of the graph beforehand, checked against the names of the variables."""
@@ -134,6 +138,24 @@ def _go_on(dataset: Dataset, request: Request, first: FitResult, progress: Progr
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
+    """Fit what is new in rows: what time, the past and batches explain is no intervention."""
+
+    def fit(rows: Dataset) -> FitResult:
+        return _solve_rows(rows, request, progress)
+
+    def graph(rows: Dataset) -> NDArray[np.int8]:
+        configuration = _search_configuration(request, request.constraints(rows.columns))
+        return rough_graph(rows, configuration)
+
+    result = solve_background(dataset, request.lags, request.seasonality, fit, graph)
+    return replace(
+        result,
+        where=dataset.where,
+        warnings=(*result.warnings, *confounded(result, dataset.where)),
+    )
+
+
+def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))

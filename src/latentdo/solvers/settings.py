@@ -80,6 +80,27 @@ STRETCH: Final = 10
 """Neighbours in time that go together where regimes are proposed: enough to show a shift of one standard deviation, few
 beside the visits that a series can show."""
 
+WHITE_LAGS: Final = 20
+"""Rows back to which it is tested whether the past explains all of what neighbours have in common: a few times the rows
+that it may look at (together 7)."""
+
+WHITE_LEVEL: Final = 1e-3
+"""Of that test, for all variables together. A wrong rejection costs a second search, in which evidence decides."""
+
+DEPENDENT: Final = 0.05
+"""Nats per row that the past has to explain within regimes for a second search: with regimes that overlap, wrong
+guesses leave some, and evidence would decide against it (together 7)."""
+
+RESETTLED: Final = 0.1
+"""Root mean square by which rows have to move, in units of their noise, when the background is fitted again beside the
+regimes that were found: smaller changes are not worth another search."""
+
+MOST_STRETCHES: Final = 15
+"""Stretches of time with a shifted level that are told apart where a rough graph is searched."""
+
+CONFOUNDED: Final = 0.9
+"""Share of a regime's rows in one batch from which it is said that the two cannot be told apart."""
+
 MIN_ROWS: Final = 10.0
 """A free regime with fewer (soft) rows is dropped."""
 

@@ -100,6 +100,9 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         regimes: Any = None,
         targets: Any = None,
         groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Run the trials that are still missing, choose, and fit to all rows.
@@ -114,18 +117,26 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Rows with a label are scored together with it.
         groups
             See :meth:`LatentInterventionDAG.fit`. Groups are held out, and scored, whole.
+        time, series, batch
+            See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are held out whole.
         progress : callable, optional
             Called with a dict after every trial.
         """
         optuna = import_optuna()
         check_count("n_trials", self.n_trials)
         base = LatentInterventionDAG() if self.estimator is None else self.estimator
+        known = {
+            "regimes": regimes,
+            "targets": targets,
+            "groups": groups,
+            "time": time,
+            "series": series,
+            "batch": batch,
+        }
         task = Task.build(
             base,
             X,
-            regimes,
-            targets,
-            groups,
+            known,
             space=self.space,
             validation_fraction=self.validation_fraction,
             random_state=self.random_state,
@@ -147,23 +158,23 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         self.best_params_ = dict(next(t for t in finished if place_of(t) == number).params)
         self.best_score_ = float(chosen["held_out"])
         self.best_estimator_: LatentInterventionDAG = clone(base).set_params(**self.best_params_)
-        self.best_estimator_.fit(X, regimes=regimes, targets=targets, groups=groups)
+        self.best_estimator_.fit(X, **known)
         return self
 
-    def predict(self, X: Any, *, groups: Any = None) -> NDArray[np.int64]:
-        """Most probable regime of new rows under the chosen estimator, ``[n]``."""
+    def predict(self, X: Any, **where: Any) -> NDArray[np.int64]:
+        """Most probable regime of new rows under the chosen estimator, ``[n]``; ``where`` as for its ``predict``."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict(X, groups=groups)
+        return self.best_estimator_.predict(X, **where)
 
-    def predict_proba(self, X: Any, *, groups: Any = None) -> Array:
+    def predict_proba(self, X: Any, **where: Any) -> Array:
         """Posterior probability of every regime under the chosen estimator, ``[n, n_regimes_]``."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.predict_proba(X, groups=groups)
+        return self.best_estimator_.predict_proba(X, **where)
 
-    def score(self, X: Any, y: Any = None, *, groups: Any = None) -> float:  # noqa: ARG002
+    def score(self, X: Any, y: Any = None, **where: Any) -> float:  # noqa: ARG002
         """Mean log-density a row under the chosen estimator, in the user's units."""
         check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_.score(X, groups=groups)
+        return self.best_estimator_.score(X, **where)
 
     def _run(self, optuna: Any, study: optuna_types.Study, task: Task, progress: Progress | None) -> None:
         """Ask, fit, tell, until the study holds enough trials, whoever ran them."""

@@ -16,7 +16,6 @@ from sklearn.base import clone
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import plain, read_rows
-from latentdo.estimator.queries import units_of
 from latentdo.notices import collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
@@ -51,9 +50,7 @@ class Task:
         cls,
         base: LatentInterventionDAG,
         X: Any,
-        regimes: Any,
-        targets: Any,
-        groups: Any,
+        known: Mapping[str, Any],
         *,
         space: Space | None,
         validation_fraction: float,
@@ -61,7 +58,7 @@ class Task:
     ) -> Task:
         """Read and split the rows, and check what is to be varied."""
         parameters = base.get_params()
-        dataset = read_rows(base, X, regimes, targets, groups)
+        dataset = read_rows(base, X, **known)
         given = default_space(base, dataset.n_variables) if space is None else space
         varied = {name: checked(name, choice, base, dataset.n_variables) for name, choice in given.items()}
         if not varied:
@@ -73,7 +70,8 @@ class Task:
                 dataset.content_hash(),
                 _digest(dataset.regimes),
                 _digest(dataset.targets),
-                *(() if dataset.groups is None else (_digest(dataset.groups),)),
+                *(() if dataset.blocks is None else (_digest(dataset.blocks),)),
+                *(() if dataset.where.batch is None else (_digest(dataset.where.batch),)),
             ),
             "estimator": sorted(fixed.items()),
             "space": sorted(varied.items()),
@@ -83,7 +81,7 @@ class Task:
         fingerprint = {name: _digest(json.dumps(part, default=plain)) for name, part in parts.items()}
         default = own_values(base, list(varied), dataset.n_variables)
         own = clone(base).set_params(checkpoint=None)  # that of the chosen fit
-        return cls(own, varied, default, train, test, targets, fingerprint)
+        return cls(own, varied, default, train, test, known.get("targets"), fingerprint)
 
     def evaluate(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Fit the training rows and score the others."""
@@ -94,18 +92,18 @@ class Task:
                 self.train.to_frame(),
                 regimes=self.train.labels(),
                 targets=self.targets,
-                groups=self.train.groups,
+                **self.train.together(),
             )
         if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
             raise KeyboardInterrupt
         scores = held_out_log_likelihood(
-            estimator, self.test.to_frame(), self.test.labels(), groups=self.test.groups
+            estimator, self.test.to_frame(), self.test.labels(), **self.test.together()
         )
         if not np.isfinite(scores.mean()):
             raise ArithmeticError("the held-out log-likelihood is not finite")
         units = np.arange(len(scores))
-        if self.test.groups is not None:  # blocks of whole groups, which are independent
-            units = np.unique(self.test.groups, return_inverse=True)[1]
+        if self.test.blocks is not None:  # whole groups or stretches of time, which are independent
+            units = np.unique(self.test.blocks, return_inverse=True)[1]
         blocks = max(min(_BLOCKS, int(units.max() + 1) // 5), 1)
         return {
             "held_out": float(scores.mean()),
@@ -118,7 +116,7 @@ class Task:
 
 
 def held_out_log_likelihood(
-    estimator: LatentInterventionDAG, X: Any, regimes: Any = None, *, groups: Any = None
+    estimator: LatentInterventionDAG, X: Any, regimes: Any = None, *, groups: Any = None, **where: Any
 ) -> Array:
     """Log-density of rows that a fitted estimator has not seen, in the user's units, ``[n]``.
 
@@ -133,6 +131,8 @@ def held_out_log_likelihood(
         other ``log p(x)``. With groups they are labels of groups.
     groups : sequence of n labels, optional
         Which rows share their regime; each carries an equal part of what its group counts.
+    **where
+        ``time``, ``series`` and ``batch`` of the rows.
 
     Examples
     --------
@@ -143,16 +143,16 @@ def held_out_log_likelihood(
     >>> held_out_log_likelihood(estimator, rows[200:]).shape
     (100,)
     """
-    scores = estimator.score_samples(X, groups=groups)
+    scores = estimator.score_samples(X, groups=groups, **where)
     if regimes is None:
         return scores
     position = {name: k for k, name in enumerate(estimator.regime_names_)}
     index = np.array([-1 if label is None else position.get(label, -1) for label in regimes])
     known = np.flatnonzero(index >= 0)
-    probability = estimator.predict_proba(X, groups=groups)[known, index[known]]
+    probability = estimator.predict_proba(X, groups=groups, **where)[known, index[known]]
     gain = np.log(np.maximum(probability, _FLOOR))
     if groups is not None:  # once per group
-        units = units_of(X, groups, len(scores))
+        units = estimator._read(X, groups=groups).units
         gain /= units.spread(units.sums(np.ones(len(scores))))[known]
     scores[known] += gain
     return scores

@@ -8,7 +8,7 @@ from typing import Literal
 from latentdo.cli.application import app
 from latentdo.cli.console import print_bootstrap, print_json, say
 from latentdo.cli.destination import destination
-from latentdo.cli.inputs import check_no_time, gather
+from latentdo.cli.inputs import gather
 from latentdo.cli.options import (
     CheckpointSeconds,
     ConfigFile,
@@ -76,7 +76,6 @@ def bootstrap(
     own = "bootstrap" if checkpoint is None else None
     with destination(out, overwrite=overwrite, resume=resume, state=own) as work, compute_on(dask):
         X, arguments, rows = gather(data, read, model, known)
-        check_no_time(rows, "bootstrap")
         n_jobs = arguments.pop("n_jobs", 1 if dask is None else -1)
         if model.keeps_states and own is not None:  # of the fit to all rows
             arguments["checkpoint"] = work.state("bootstrap-checkpoint")

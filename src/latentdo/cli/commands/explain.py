@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_table, say
+from latentdo.cli.inputs import named_rows
 from latentdo.cli.options import ConfigFile, Flag, ReadOptions
 from latentdo.cli.tables import check_results, find_regime
 
@@ -23,6 +24,10 @@ def explain(
     data: Path,
     rows: Rows,
     group_column: str | None = None,
+    time_column: str | None = None,
+    series_column: str | None = None,
+    batch_column: str | None = None,
+    id_column: str | None = None,
     against: str | None = None,
     json: Flag = False,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
@@ -44,20 +49,33 @@ def explain(
         Numbers of the rows, counted from 0, or their names in an .h5ad file.
     group_column
         Column that says which rows share their regime: all rows of a group then decide together.
+    time_column, series_column, batch_column
+        Columns with time, series and batch of each row, as for `latentdo fit`: rows before and after then help to
+        decide, and what is expected of a row is what its past, its hour and its batch say.
+    id_column
+        Column with names of rows, by which they are then called.
     against
         The regime to compare with; by default the reference, and for rows of the reference the likeliest other one.
     json
         Print JSON on standard output.
     """
     from latentdo.estimator import LatentInterventionDAG
-    from latentdo.readers import read_table
+    from latentdo.readers.table import ReadingOptions, read_labelled
 
     check_results(results)
     estimator = LatentInterventionDAG.load(results / "model.safetensors")
     given = read.arguments() | {"columns": list(estimator.result_.columns), "drop": None}
-    X, groups = read_table(data, **given), None
-    if group_column is not None:
-        X, groups = read_table(data, group_column=group_column, **given)
+    about = {
+        "groups": group_column,
+        "time": time_column,
+        "series": series_column,
+        "batch": batch_column,
+        "ids": id_column,
+    }
+    X, found = read_labelled(data, about, ReadingOptions(**given))
+    known: dict[str, Any] = {**found}
+    if "ids" in known:
+        X, known = named_rows(X, known, str(id_column))
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]
     if absent:
@@ -66,13 +84,7 @@ def explain(
         )
     other = None if against is None else find_regime(against, estimator.regime_names_)
     asked = [names[row] for row in rows]
-    if groups is None:
-        table = estimator.explain(X.loc[asked], against=other)
-    else:
-        mine = groups.loc[asked].dropna().unique()
-        company = [*asked, *X.index[groups.isin(mine) & ~X.index.isin(asked)]]
-        table = estimator.explain(X.loc[company], groups=groups.loc[company], against=other)
-        table = table[table["row"].isin(asked)]
+    table = estimator.explain(X, rows=asked, against=other, **known)
     if json:
         print_json({"rows": table.to_dict("records")})
         return
@@ -92,7 +104,11 @@ def explain(
                     else f"{line['expected']:.3g} ({line['expected_low']:.3g} to {line['expected_high']:.3g})",
                     "": " and ".join(
                         word
-                        for word, there in (("target", line["target"]), ("unusual", line["deviates"]))
+                        for word, there in (
+                            ("target", line["target"]),
+                            ("downstream", line["downstream"]),
+                            ("unusual", line["deviates"]),
+                        )
                         if there
                     ),
                 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from latentdo.cli.application import app
 from latentdo.cli.console import complain, print_json, print_result, print_table, say
 from latentdo.cli.destination import destination
-from latentdo.cli.inputs import check_no_time, gather
+from latentdo.cli.inputs import gather
 from latentdo.cli.options import (
     CheckpointSeconds,
     ConfigFile,
@@ -77,7 +77,6 @@ def tune(
     own = "tune" if storage is None else None
     with destination(out, overwrite=overwrite, resume=resume, state=own) as work, compute_on(dask):
         X, arguments, rows = gather(data, read, model, known)
-        check_no_time(rows, "tune")
         if storage is not None and resume:
             complain(f"--resume is not needed with --storage: trials in {storage} are always taken up.")
         if dask is not None:

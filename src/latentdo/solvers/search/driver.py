@@ -196,7 +196,7 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
 def _units(dataset: Dataset) -> Units:
     """How the rows belong together."""
     if dataset.time is not None:
-        return Series.by_time(dataset.time, dataset.series, STRETCH)
+        return Series.by_time(dataset.time, dataset.where.series, STRETCH)
     return Groups.of(dataset.groups)
 
 

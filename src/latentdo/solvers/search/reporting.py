@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.model.series import Series
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -61,7 +62,8 @@ def canonical(
     """Responsibilities and targets with regime 0 as the reference.
 
     Labelled regimes keep their places, and free ones without targets join regime 0. Without labels, regimes
-    without targets become regime 0 (an empty one if there are none) and the others follow by size.
+    without targets become regime 0 (an empty one if there are none) and the others follow by size. Which of two regimes
+    is the reference may be anybody's guess; over time it is the one that is there for longer.
     """
     resp = responsibilities
     n_regimes = resp.shape[1]
@@ -74,6 +76,9 @@ def canonical(
         return joined, targets[kept]
     counts = problem.counts(resp)
     plain = np.flatnonzero(targets.sum(axis=1) == 0)
+    lasting = isinstance(problem.units, Series) and plain.size == 1 and n_regimes - plain.size == 1
+    if lasting and counts.argmax() != plain[0]:
+        return resp[:, [1 - plain[0], plain[0]]], np.sort(targets, axis=0)
     others = [int(k) for k in np.argsort(-counts, kind="stable") if targets[k].any()]
     reference = resp[:, plain].sum(axis=1) if plain.size else np.zeros(len(resp))
     zero = np.zeros((1, problem.n_variables), dtype=np.int8)

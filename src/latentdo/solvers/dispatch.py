@@ -130,7 +130,8 @@ def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None)
 def _go_on(dataset: Dataset, request: Request, first: FitResult, progress: Progress | None) -> FitResult:
     """Fit a table of which some cells have changed, from an earlier fit if its family can be continued."""
     density = DENSITY.resolve(first.density, request.chosen_solver)
-    if request.chosen_solver != "search" or density.search == "network" or request.chosen_noise == "gaussian":
+    continues = request.chosen_solver == "search" and density.search != "network"
+    if not continues or request.chosen_noise == "gaussian" or first.background is not None:
         return _solve(dataset, request, progress)
     family = AnyNoise if density.search == "linear" else family_of(density)
     configuration = _search_configuration(request, request.constraints(dataset.columns))

@@ -188,3 +188,17 @@ def test_nothing_moves_where_everything_is_labelled(make_problem, one_hot, data)
     state = em.relearn(problem, one_hot(data.regimes))
     assert regime_moves.improve(problem, state) is state
     assert regime_moves.propose_births(problem, state) == []
+
+
+def test_halves_of_a_regime_are_joined_by_fits_from_nothing(truth):
+    """The state is as good as before it was cut in two, and a state that needs its regimes keeps them."""
+    problem, best = truth
+    k = best.n_regimes - 1
+    rows = np.arange(problem.n_rows) % 2 == 0
+    halves = np.column_stack([best.responsibilities, np.where(rows, best.responsibilities[:, k], 0.0)])
+    halves[rows, k] = 0.0
+    cut = em.refine(problem, halves, best.adjacency, iterations=1)
+    joined = regime_moves.merge_afresh_while_better(problem, cut)
+    assert joined.n_regimes == best.n_regimes
+    assert joined.evidence == pytest.approx(best.evidence, abs=1.0)
+    assert regime_moves.merge_afresh_while_better(problem, best).n_regimes == best.n_regimes

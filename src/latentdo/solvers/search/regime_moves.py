@@ -282,6 +282,23 @@ def fit_afresh(problem: Problem, state: State) -> State:
     return trial if trial.evidence > state.evidence else state
 
 
+def merge_afresh_while_better(problem: Problem, state: State) -> State:
+    """Merge pairs of regimes as long as the evidence rises, with mechanisms fitted from nothing.
+
+    Two halves of a regime may each have found a mechanism that suits it. Together they would need the shape of the
+    reference, which no step of EM from either half leads to; the bound of a merge falls all the same.
+    """
+    while state.n_regimes > max(problem.n_labelled, 1):
+        for one in propose_merges(problem, state)[:MERGE_TRIES]:
+            trial = fit_afresh(problem, merge(problem, state, [one]))
+            if trial.evidence > state.evidence:
+                state = trial
+                break
+        else:
+            return state
+    return state
+
+
 def _disjoint(merges: list[Merge], count: int) -> list[Merge]:
     """The ``count`` best merges of different regimes."""
     chosen: list[Merge] = []

@@ -85,7 +85,9 @@ class RowStrategy:
             return Standing(state)
         state, single = self._grow(run, problem, lines)
         state = regime_moves.fit_afresh(problem, state)
+        state = regime_moves.merge_afresh_while_better(problem, state)
         state = regime_moves.drop_targets_while_better(problem, state)
+        state = regime_moves.drop_while_better(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = regime_moves.fit_into(problem, state, problem.max_regimes)

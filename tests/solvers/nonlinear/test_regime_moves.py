@@ -9,7 +9,7 @@ from latentdo.metrics import adjusted_rand_index
 from latentdo.solvers.nonlinear.learner import NetworkLearner, with_networks
 from latentdo.solvers.nonlinear.mending import improve, refit_networks, simplify
 from latentdo.solvers.nonlinear.misfits import is_common
-from latentdo.solvers.search import regime_moves
+from latentdo.solvers.search import fewer_regimes, regime_moves
 from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 
@@ -140,7 +140,7 @@ def test_a_split_regime_is_merged(truth, planted, k):
     targets = np.vstack([state.targets, state.targets[k]])
     double = _with(problem, state, targets, _split(state, k, share))
     assert double.n_regimes == 5
-    merged = regime_moves.merge_while_better(with_networks(problem), double)
+    merged = fewer_regimes.merge_while_better(with_networks(problem), double)
     assert merged.n_regimes == 4
     assert merged.evidence >= state.evidence - 1.0
     assert adjusted_rand_index(planted.regimes, merged.responsibilities.argmax(axis=1)) > 0.97
@@ -148,13 +148,13 @@ def test_a_split_regime_is_merged(truth, planted, k):
 
 def test_different_regimes_are_not_merged(truth):
     problem, state = truth
-    assert regime_moves.merge_while_better(with_networks(problem), state) is state
+    assert fewer_regimes.merge_while_better(with_networks(problem), state) is state
 
 
 def test_there_are_never_more_than_max_regimes(make_problem, truth, planted):
     _, state = truth
     problem = make_problem(planted.x, max_regimes=2)
-    assert regime_moves.merge_while_better(with_networks(problem), state).n_regimes == 2
+    assert fewer_regimes.merge_while_better(with_networks(problem), state).n_regimes == 2
     assert improve(with_networks(problem), _with(problem, state)).n_regimes <= 2
 
 

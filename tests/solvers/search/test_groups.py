@@ -12,7 +12,7 @@ from latentdo.metrics import adjusted_rand_index
 from latentdo.model.assignment import SEPARATE, Groups
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.scm import simulate
-from latentdo.solvers.search import regime_moves, starts
+from latentdo.solvers.search import fewer_regimes, regime_moves, starts
 from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.intervened_rows import knowing, two_mechanisms
 from latentdo.solvers.search.row_splits import split_by_family
@@ -126,7 +126,7 @@ def test_the_change_by_a_merge_counts_groups_once(problem, weak, one_hot):
     two = replace(
         state, responsibilities=split, model=state.model.keep(np.array([0, 0])).with_weights(np.full(2, 0.5))
     )
-    (merge,) = regime_moves.propose_merges(problem, two)
+    (merge,) = fewer_regimes.propose_merges(problem, two)
     n, once = problem.n_units, problem.units.total
     counts = once(split)
     entropy = -once(split * np.log(split)).sum()

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from latentdo.scm import simulate
-from latentdo.solvers.search import em, regime_moves
+from latentdo.solvers.search import em, fewer_regimes, regime_moves
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.moments import Moments
 from latentdo.solvers.search.parameters import choose_all_targets
@@ -58,10 +58,10 @@ def test_a_split_regime_is_merged(truth, data, regime):
     split[:, regime] -= moved
     state = em.refine(problem, split, best.adjacency, iterations=2)
     assert state.n_regimes == 6
-    change, a, b, _ = regime_moves.propose_merges(problem, state)[0]
+    change, a, b, _ = fewer_regimes.propose_merges(problem, state)[0]
     assert change > 0
     assert {a, b} == {regime, 5}
-    state = regime_moves.merge_while_better(problem, state)
+    state = fewer_regimes.merge_while_better(problem, state)
     assert state.n_regimes == 5
     assert state.evidence >= best.evidence - 1.0
     assert _agreement(state, data) > 0.97
@@ -120,10 +120,10 @@ def test_a_regime_that_nobody_misses_is_dropped(truth):
     doubled[:, k] *= 0.5
     state = em.refine(problem, doubled, best.adjacency, iterations=1)
     assert state.n_regimes == best.n_regimes + 1
-    dropped = regime_moves.drop_while_better(problem, state)
+    dropped = fewer_regimes.drop_while_better(problem, state)
     assert dropped.n_regimes == best.n_regimes
     assert dropped.evidence > state.evidence
-    assert regime_moves.drop_while_better(problem, best).n_regimes == best.n_regimes
+    assert fewer_regimes.drop_while_better(problem, best).n_regimes == best.n_regimes
 
 
 def test_a_birth_says_who_is_hit():
@@ -153,7 +153,7 @@ def test_merges_are_judged_by_the_exact_change_of_the_bound(make_problem, one_ho
     problem = make_problem(data.X)
     state = em.refine(problem, one_hot(data.regimes), data.adjacency.to_numpy().astype(np.int8))
     before = _bound(problem, state.responsibilities, state.adjacency)
-    merges = regime_moves.propose_merges(problem, state)
+    merges = fewer_regimes.propose_merges(problem, state)
     assert len(merges) == state.n_regimes * (state.n_regimes - 1) / 2
     assert [change for change, *_ in merges] == sorted((change for change, *_ in merges), reverse=True)
     for change, a, b, _ in merges:
@@ -177,7 +177,7 @@ def test_labelled_components_are_never_merged(make_problem, one_hot, data):
     start = np.zeros((len(labels), 6))
     start[:, 2:] = np.eye(4)[np.maximum(data.regimes - 1, 0)]
     state = em.relearn(problem, problem.clamp(start))
-    assert all(one.second >= 2 for one in regime_moves.propose_merges(problem, state))
+    assert all(one.second >= 2 for one in fewer_regimes.propose_merges(problem, state))
     state = regime_moves.improve(problem, state)
     known = labels >= 0
     np.testing.assert_array_equal(state.responsibilities[known].argmax(axis=1), labels[known])
@@ -198,7 +198,7 @@ def test_halves_of_a_regime_are_joined_by_fits_from_nothing(truth):
     halves = np.column_stack([best.responsibilities, np.where(rows, best.responsibilities[:, k], 0.0)])
     halves[rows, k] = 0.0
     cut = em.refine(problem, halves, best.adjacency, iterations=1)
-    joined = regime_moves.merge_afresh_while_better(problem, cut)
+    joined = fewer_regimes.merge_afresh_while_better(problem, cut)
     assert joined.n_regimes == best.n_regimes
     assert joined.evidence == pytest.approx(best.evidence, abs=1.0)
-    assert regime_moves.merge_afresh_while_better(problem, best).n_regimes == best.n_regimes
+    assert fewer_regimes.merge_afresh_while_better(problem, best).n_regimes == best.n_regimes

@@ -13,7 +13,7 @@ from latentdo.graphs import is_dag
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.scm import simulate
-from latentdo.solvers.search import em, regime_moves
+from latentdo.solvers.search import em, fewer_regimes, regime_moves
 from latentdo.solvers.search.learner import MomentLearner
 from latentdo.solvers.search.rows import RowLearner
 
@@ -121,9 +121,9 @@ def test_what_noise_of_any_shape_absorbed_is_split_off_again(skewed):
     problem, responsibilities, adjacency, targets = skewed
     everyone = em.refine(problem, np.ones((problem.n_rows, 1)), adjacency, iterations=1)
     state = regime_moves.improve(problem, everyone, same_graph=True)
-    state = regime_moves.drop_while_better(problem, state)
-    state = regime_moves.fit_afresh(problem, state)
-    state = regime_moves.drop_targets_while_better(problem, state)
+    state = fewer_regimes.drop_while_better(problem, state)
+    state = fewer_regimes.fit_afresh(problem, state)
+    state = fewer_regimes.drop_targets_while_better(problem, state)
     truth = em.refine(problem, responsibilities, adjacency)
     assert state.evidence > truth.evidence - 10.0  # a Gaussian more or fewer in a shape is worth that much
     assert (
@@ -153,7 +153,7 @@ def test_a_superfluous_regime_is_dropped_and_a_needed_one_is_not(skewed):
     truth = em.refine(problem, responsibilities, adjacency)
     third = np.random.default_rng(0).random(problem.n_rows) < 0.33
     split = np.column_stack([truth.responsibilities * ~third[:, None], third])
-    state = regime_moves.drop_while_better(problem, em.refine(problem, split, adjacency, iterations=1))
+    state = fewer_regimes.drop_while_better(problem, em.refine(problem, split, adjacency, iterations=1))
     assert state.n_regimes == 3
     state = em.refine(problem, state.responsibilities, adjacency)  # shapes from scratch
     assert state.evidence == pytest.approx(truth.evidence, abs=6.0)  # shapes have local optima

@@ -30,7 +30,7 @@ from latentdo.solvers.nonlinear.parents import find_parents_of
 from latentdo.solvers.nonlinear.separated_peaks import divide
 from latentdo.solvers.nonlinear.starts import best_start
 from latentdo.solvers.search.driver import doubt
-from latentdo.solvers.search.regime_moves import fit_into
+from latentdo.solvers.search.fewer_regimes import fit_into
 from latentdo.solvers.settings import (
     LOOK_GAIN,
     LUCK,

@@ -18,7 +18,7 @@ from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.family import RowFamily
 from latentdo.result import FitResult
-from latentdo.solvers.search import driver, regime_moves
+from latentdo.solvers.search import driver, fewer_regimes, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
 from latentdo.solvers.search.em import assign_rows, refine, relearn, weigh
 from latentdo.solvers.search.problem import Problem
@@ -84,13 +84,13 @@ class RowStrategy:
             run.journal.note("graph", state)
             return Standing(state)
         state, single = self._grow(run, problem, lines)
-        state = regime_moves.fit_afresh(problem, state)
-        state = regime_moves.merge_afresh_while_better(problem, state)
-        state = regime_moves.drop_targets_while_better(problem, state)
-        state = regime_moves.drop_while_better(problem, state)
+        state = fewer_regimes.fit_afresh(problem, state)
+        state = fewer_regimes.merge_afresh_while_better(problem, state)
+        state = fewer_regimes.drop_targets_while_better(problem, state)
+        state = fewer_regimes.drop_while_better(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
-            state = regime_moves.fit_into(problem, state, problem.max_regimes)
+            state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("final", state)
         if single is None or state.n_regimes == 1:
             return Standing(state)
@@ -155,7 +155,7 @@ class RowStrategy:
         first = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
         start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
         # The graph of unborn regimes is another one: it is searched when all are there.
-        state = _grown(problem, regime_moves.drop_while_better(problem, start), same_graph=True)
+        state = _grown(problem, fewer_regimes.drop_while_better(problem, start), same_graph=True)
         state = _simplest(problem, _grown(problem, state))
         run.journal.note("from lines", state)
         run.journal.keep(Standing(state))
@@ -196,7 +196,7 @@ class Continuation(RowStrategy):
         run.journal.keep(Standing(state))
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
-            state = regime_moves.fit_into(problem, state, problem.max_regimes)
+            state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("graph again", state)
         return Standing(state)
 
@@ -219,5 +219,5 @@ def _best_graph(problem: Problem, state: State) -> State:
 
 def _simplest(problem: Problem, state: State) -> State:
     """Without regimes that evidence does not ask for, and with shapes of noise chosen once more."""
-    state = regime_moves.drop_while_better(problem, state)
+    state = fewer_regimes.drop_while_better(problem, state)
     return max(refine(problem, state.responsibilities, state.adjacency), state, key=_evidence)

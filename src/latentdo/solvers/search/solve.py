@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
 from latentdo.result import FitResult
-from latentdo.solvers.search import driver, regime_moves, starts
+from latentdo.solvers.search import driver, fewer_regimes, regime_moves, starts
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing, make_problem
 from latentdo.solvers.search.em import assign_rows, refine, relearn, weigh
 from latentdo.solvers.search.posterior import graph_posterior
@@ -198,10 +198,10 @@ def _last_graph(run: Run, standing: LinearStanding) -> LinearStanding:
     """
     problem, state = run.problem, standing.state
     if problem.n_labelled == 0:
-        state = regime_moves.fit_into(problem, state, problem.max_regimes)
+        state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
     again = relearn(problem, state.responsibilities, adjacency=state.adjacency, thorough=True)
     if again.evidence > state.evidence and (
-        problem.n_labelled or regime_moves.fits(again, problem.max_regimes)
+        problem.n_labelled or fewer_regimes.fits(again, problem.max_regimes)
     ):
         state = again
     return replace(standing, state=state)
@@ -290,4 +290,4 @@ def _begin(problem: Problem, name: str, seed: int) -> State:
             problem, responsibilities, adjacency=adjacency, rounds=ANNEALING_ROUNDS, target_prior=target_prior
         )
         responsibilities, adjacency = state.responsibilities, state.adjacency
-    return regime_moves.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))
+    return fewer_regimes.merge_while_better(problem, relearn(problem, responsibilities, adjacency=adjacency))

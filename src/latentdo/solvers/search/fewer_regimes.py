@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -114,13 +114,13 @@ def merge_while_better(problem: Problem, state: State) -> State:
         if excess > 0:
             state = merge(problem, state, _disjoint(merges, excess), SEVERAL_MERGES_STEPS)
             continue
-        for one in merges[:MERGE_TRIES]:
-            trial = merge(problem, state, [one], needed=state.evidence) if one.change > 0 else None
-            if trial is not None and trial.evidence > state.evidence:
-                state = trial
-                break
-        else:
+        promising = [one for one in merges[:MERGE_TRIES] if one.change > 0]
+        better = _first_better(
+            state, (merge(problem, state, [one], needed=state.evidence) for one in promising)
+        )
+        if better is None:
             return state
+        state = better
     return state
 
 
@@ -139,13 +139,17 @@ def drop_while_better(problem: Problem, state: State) -> State:
         if without[0].evidence > state.evidence:
             state = without[0]
             continue
-        for one in without[:DROP_TRIES]:
-            trial = after_move(problem, one.model, one.responsibilities, one.targets, needed=state.evidence)
-            if trial.evidence > state.evidence:
-                state = trial
-                break
-        else:
+        needed = state.evidence
+        better = _first_better(
+            state,
+            (
+                after_move(problem, one.model, one.responsibilities, one.targets, needed=needed)
+                for one in without[:DROP_TRIES]
+            ),
+        )
+        if better is None:
             return state
+        state = better
     return state
 
 
@@ -200,14 +204,17 @@ def merge_afresh_while_better(problem: Problem, state: State) -> State:
     reference, which no step of EM from either half leads to; the bound of a merge falls all the same.
     """
     while state.n_regimes > max(problem.n_labelled, 1):
-        for one in propose_merges(problem, state)[:MERGE_TRIES]:
-            trial = fit_afresh(problem, merge(problem, state, [one]))
-            if trial.evidence > state.evidence:
-                state = trial
-                break
-        else:
+        merges = propose_merges(problem, state)[:MERGE_TRIES]
+        better = _first_better(state, (fit_afresh(problem, merge(problem, state, [one])) for one in merges))
+        if better is None:
             return state
+        state = better
     return state
+
+
+def _first_better(state: State, trials: Iterable[State]) -> State | None:
+    """The first of some trials, each made only when it is its turn, that has more evidence."""
+    return next((trial for trial in trials if trial.evidence > state.evidence), None)
 
 
 def _disjoint(merges: list[Merge], count: int) -> list[Merge]:

@@ -65,11 +65,19 @@ def go_on(
 
 @dataclass(frozen=True, eq=False)
 class RowStrategy:
-    """Structural EM with fits to weighted rows, started from lines."""
+    """Structural EM with fits to weighted rows, started from lines.
+
+    Parameters
+    ----------
+    family, density
+        The family of mechanisms, and its name.
+    start : FittedModel, optional
+        What lines with Gaussian noise found, if that is known already.
+    """
 
     family: type[RowFamily]
     density: str
-    lines: FittedModel | None = None
+    start: FittedModel | None = None
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
         """See :class:`.driver.Strategy`."""
@@ -144,8 +152,8 @@ class RowStrategy:
 
     def _lines(self, run: Run) -> State:
         """What lines with Gaussian noise find."""
-        if self.lines is not None:
-            return weigh(run.problem, self.lines)
+        if self.start is not None:
+            return weigh(run.problem, self.start)
         configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
         quick = replace(run, journal=run.journal.under("lines"), configuration=configuration)
         return LinearStrategy().search(quick).state
@@ -183,14 +191,14 @@ class RowStrategy:
 
 @dataclass(frozen=True, eq=False)
 class Continuation(RowStrategy):
-    """The same from a model that was fitted before, ``lines``, to nearly the same rows."""
+    """The same from a model of the family itself, ``start``, that was fitted to nearly the same rows."""
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`."""
-        assert self.lines is not None
+        assert self.start is not None
         problem = self._problem(run.problem)
-        begin = weigh(problem, self.lines)
-        state = refine(problem, begin.responsibilities, begin.adjacency, model=self.lines)
+        begin = weigh(problem, self.start)
+        state = refine(problem, begin.responsibilities, begin.adjacency, model=self.start)
         state = _simplest(problem, _grown(problem, state, same_graph=True))
         run.journal.note("again", state)
         run.journal.keep(Standing(state))

@@ -482,6 +482,10 @@ FAMILY_SPLIT_STEPS: Final = 6
 FAMILY_FAINT: Final = 1e-4
 """Rows of less weight are left out of a fit."""
 
+FAMILY_STILL: Final = 1.0
+"""Rows that may have come or gone, in all, before a mechanism is fitted again: a fit is a maximum, so that what is lost
+goes with their square."""
+
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: fits
 # ---------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from latentdo.model.mechanisms.noise import (
     STRAYS,
     VARIANCE_FLOOR,
     fill_terms,
+    log_density,
     with_strays,
 )
 
@@ -128,15 +129,9 @@ def likelihood(bins, shape, error2):  # type: ignore[no-untyped-def]
     Each bin is two points, a standard deviation from its mean. That is right for cubic polynomials, and keeps within
     the bin: at sharp ends a curvature would say too much.
     """
-    if error2 > 0.0:
-        shape = shape.copy()
-        shape[2] += error2
-    level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
-    share = np.empty(shape.shape[1])
-    total = 0.0
-    for i in range(bins.shape[1]):
-        off = np.sqrt(max(bins[2, i] - bins[1, i] ** 2, 0.0))
-        _, _, left = fill_shares(bins[1, i] - off, level, shape, share)
-        _, _, right = fill_shares(bins[1, i] + off, level, shape, share)
-        total += 0.5 * bins[0, i] * (left + right)
-    return total
+    variances = shape[2] + error2
+    off = np.sqrt(np.maximum(bins[2] - bins[1] ** 2, 0.0))
+    in_row = shape.shape[1] == ROW
+    left = log_density(bins[1] - off, shape[0], shape[1], variances, in_row)
+    right = log_density(bins[1] + off, shape[0], shape[1], variances, in_row)
+    return 0.5 * (bins[0] * (left + right)).sum()

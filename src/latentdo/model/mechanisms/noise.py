@@ -99,19 +99,38 @@ def with_strays(log_density, value, means):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _log_density(residual, weights, means, variances, in_row):  # type: ignore[no-untyped-def]
+def log_density(residual, weights, means, variances, in_row):  # type: ignore[no-untyped-def]
+    """Logarithm of the density of a mixture of Gaussians, free or in a row, at residuals, ``[n]``."""
     level = np.log(weights) - 0.5 * (LOG_2PI + np.log(variances))
     density, terms = np.empty(residual.shape[0]), np.empty(weights.shape[0])
-    for i in range(residual.shape[0]):
-        first, last, top = fill_terms(residual[i], level, means, variances, in_row, terms)
-        total = 0.0
-        for c in range(first, last):
-            if terms[c] - top > NEGLIGIBLE:
-                total += np.exp(terms[c] - top)
-        density[i] = top + np.log(total) if top > -np.inf else top
-        if in_row:
-            density[i] = with_strays(density[i], residual[i], means)
+    if weights.shape[0] == 1:
+        return level[0] - 0.5 * (residual - means[0]) ** 2 / variances[0]
+    if in_row:
+        for i in range(residual.shape[0]):
+            first, last, top = fill_terms(residual[i], level, means, variances, in_row, terms)
+            density[i] = with_strays(_log_sum(terms, first, last, top), residual[i], means)
+        return density
+    halves = 0.5 / variances
+    for i in range(residual.shape[0]):  # fill_terms, in place: calls would take most of the time
+        top = -np.inf
+        for a in range(terms.shape[0]):
+            off = residual[i] - means[a]
+            terms[a] = level[a] - off * off * halves[a]
+            top = max(top, terms[a])
+        density[i] = _log_sum(terms, 0, terms.shape[0], top)
     return density
+
+
+@njit
+def _log_sum(terms, first, last, top):  # type: ignore[no-untyped-def]
+    """Logarithm of a sum of exponentials, the largest of which is known."""
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for a in range(first, last):
+        if terms[a] - top > NEGLIGIBLE:
+            total += np.exp(terms[a] - top)
+    return top + np.log(total)
 
 
 _LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
@@ -199,7 +218,7 @@ class Noise:
 
     def log_density(self, residual: Array) -> Array:
         """``log p(residual)``, ``[n]``."""
-        return np.asarray(_log_density(residual, self.weights, self.means, self.variances, self.is_row))
+        return np.asarray(log_density(residual, self.weights, self.means, self.variances, self.is_row))
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Samples ``[n]``."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.histograms import fill_shares
-from latentdo.model.mechanisms.noise import LOG_2PI
+from latentdo.model.mechanisms.noise import LOG_2PI, NEGLIGIBLE
 
 WITHIN = 8
 """Points within each Gaussian of a row at which scores are computed, and between which they are interpolated."""
@@ -19,15 +19,22 @@ N_PLACES = 1024
 def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
     """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
     c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
-    share = np.empty(c)
+    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
+    means, inverses, terms = shape[1], 1.0 / shape[2], np.empty(c)
     for i in range(raw.shape[0]):
-        first, last, _ = fill_shares(raw[i] / scale[i], level, shape, share)
-        inverse, pull = 0.0, 0.0
-        for a in range(first, last):
-            inverse += share[a] / shape[2, a]
-            pull += share[a] * shape[1, a] / shape[2, a]
-        precision[i] = weights[i] * inverse / scale[i] ** 2
+        top = -np.inf
+        for a in range(c):
+            off = raw[i] / scale[i] - means[a]
+            terms[a] = level[a] - 0.5 * off * off * inverses[a]
+            top = max(top, terms[a])
+        total, inverse, pull = 0.0, 0.0, 0.0
+        for a in range(c):
+            if terms[a] - top > NEGLIGIBLE:
+                part = np.exp(terms[a] - top)
+                total += part
+                inverse += part * inverses[a]
+                pull += part * inverses[a] * means[a]
+        precision[i] = weights[i] * inverse / (total * scale[i] ** 2)
         shifted[i] = values[i] - scale[i] * pull / inverse
 
 

@@ -75,6 +75,17 @@ class NetworkLearner(RowLearner):
         """See :class:`RowLearner`: other parents are a fresh start."""
         return model.reference[j] if np.array_equal(model.parents[j], parents) else None
 
+    def remember(
+        self,
+        mechanism: Mechanism,
+        start: Mechanism | None,
+        place: tuple[int, tuple[int, ...]],
+        weights: Array,
+        *,
+        settled: bool,
+    ) -> None:
+        """See :class:`RowLearner`: nothing, since training goes on."""
+
     def joining(self, *, alike: bool) -> type[Networks]:
         """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""
         return self.family if alike else Networks

@@ -30,7 +30,7 @@ from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
-from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
+from latentdo.solvers.search.weighted_rows import FitMemory, Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
@@ -53,6 +53,7 @@ class RowLearner(FreeTargets):
     family: type[RowFamily]
     prepared: Any = None
     design: Array = field(default_factory=lambda: np.empty((0, 0)))
+    memory: FitMemory = field(default_factory=FitMemory)
 
     @classmethod
     def of(cls, family: type[RowFamily], z: Array) -> Self:
@@ -295,8 +296,9 @@ class RowLearner(FreeTargets):
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
-        fits = self.fits(parents)
-        fit: Callable[..., Any] = fits.refit if statistics.settled and start is not None else fits.fit
+        fits, place = self.fits(parents), (j, tuple(parents.tolist()))
+        settled = statistics.settled and start is not None
+        fit: Callable[..., Any] = fits.refit if settled else fits.fit
         tried: dict[bytes, Local] = {}
         for shares in self.first_shares(problem, statistics, j, parents, known):
             for _ in range(FAMILY_ROUNDS):
@@ -305,8 +307,13 @@ class RowLearner(FreeTargets):
                 weights = statistics.responsibilities @ shares
                 # A mechanism that nobody shares is not known; any will do, and has no say.
                 nobody = float(weights.sum()) < problem.min_rows
-                rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
-                reference = fit(*rows, start)
+                if self.memory.still_fits(start, place, weights, settled=settled):
+                    assert start is not None
+                    reference = start
+                else:
+                    rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
+                    reference = fit(*rows, start)
+                    self.remember(reference, start, place, weights, settled=settled)
                 found, better = self._fit_shares(
                     problem, statistics, (x, y), known, target_prior, shares, reference
                 )
@@ -315,6 +322,18 @@ class RowLearner(FreeTargets):
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
+
+    def remember(
+        self,
+        mechanism: Mechanism,
+        start: Mechanism | None,
+        place: tuple[int, tuple[int, ...]],
+        weights: Array,
+        *,
+        settled: bool,
+    ) -> None:
+        """Say that a fit need not be made again for the same rows."""
+        self.memory.note(mechanism, start, place, weights, settled=settled)
 
     def quick_scores(
         self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local

@@ -479,6 +479,9 @@ FAMILY_GLANCE: Final = 2
 FAMILY_SPLIT_STEPS: Final = 6
 """Steps for the best of them."""
 
+FAMILY_EXCEPTION_STEPS: Final = 10
+"""The same where an exception may be the rule: both overlap more."""
+
 FAMILY_FAINT: Final = 1e-4
 """Rows of less weight are left out of a fit."""
 

@@ -27,7 +27,7 @@ from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism, Pare
 from latentdo.model.mechanisms.family import MechanismFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import Noise
-from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, expand
+from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, expand, sum_of_curves
 
 ROWS_PER_FUNCTION: Final = 8.0
 """Rows for every function of a curve at least: the Schwarz criterion is generous where rows are few."""
@@ -46,13 +46,9 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
 
     def mean(self, x: Array) -> Array:
         """See :class:`AdditiveNoise`."""
-        _, _, coefficients = _parts(self.parameters, x.shape[1])
-        return np.asarray(coefficients[0] + self.functions_of(x) @ coefficients[1:])
-
-    def functions_of(self, x: Array) -> Array:
-        """The functions of every parent that the mean is a sum of, ``[n, p L]``."""
-        _, knots, _ = _parts(self.parameters, x.shape[1])
-        return np.asarray(expand(np.ascontiguousarray(x), knots))
+        _, knots, coefficients = _parts(self.parameters, x.shape[1])
+        curves = coefficients[1:].reshape(-1, FUNCTIONS)
+        return np.asarray(sum_of_curves(np.ascontiguousarray(x), knots, coefficients[0], curves))
 
     @property
     def levels(self) -> NDArray[np.int64]:

@@ -203,10 +203,14 @@ def best_move(residual, weights, shape):  # type: ignore[no-untyped-def]
         value, best = found, trial
     if shape.shape[1] == ROW:
         # EM is slow where ends are sharp.
+        before = -1
         for share in BEYOND:
             beyond = outermost(bins, share)
             if bins.shape[1] < beyond[0] + beyond[1] + FEWEST_BINS:
                 break
+            if beyond[0] + beyond[1] == before:
+                continue
+            before = beyond[0] + beyond[1]
             trial = moved_and_stretched(shape, *end_to_end(bins, shape, beyond))
             found = likelihood_of_row(bins, trial, 0.0)
             if found > value:

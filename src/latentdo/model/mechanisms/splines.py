@@ -103,6 +103,33 @@ def expand(x, knots):  # type: ignore[no-untyped-def]
 
 
 @njit
+def sum_of_curves(x, knots, constant, coefficients):  # type: ignore[no-untyped-def]
+    """The same summed with coefficients ``[p, L]``, ``[n]``: cubes of distances from knots, each computed once."""
+    n, p = x.shape
+    level = knots.shape[1] - 1
+    out = np.full(n, constant)
+    cubes = np.empty(level + 1)
+    for a in range(p):
+        low, width = knots[a, 0], knots[a, level] - knots[a, 0]
+        place = (knots[a] - low) / width
+        cubes[:] = 0.0
+        for m in range(level - 1):
+            cubes[m] = coefficients[a, m + 1] / (1.0 - place[m])
+            cubes[level - 1] -= coefficients[a, m + 1] / (1.0 - place[level - 1])
+        cubes[level] = -cubes[:level].sum()
+        for i in range(n):
+            u = (x[i, a] - low) / width
+            value = coefficients[a, 0] * x[i, a]
+            for m in range(level + 1):
+                if u <= place[m]:
+                    break
+                off = u - place[m]
+                value += cubes[m] * off * off * off
+            out[i] += value
+    return out
+
+
+@njit
 def _inverse(gram, levels, length):  # type: ignore[no-untyped-def]
     """Covariance and coefficients of a regression on so many functions of every parent; zeros for the others."""
     p, last = levels.shape[0], gram.shape[0] - 1

@@ -195,6 +195,7 @@ class NetworkLearner(RowLearner):
     # ------------------------------------------------------------------------------------------------- births
 
     split_followers = FreeTargets.split_followers
+    split_exception = FreeTargets.split_exception
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]

@@ -113,6 +113,15 @@ class Learner(Protocol):
         """The same for rows of all regimes that follow the reference mechanism of the variable."""
         ...
 
+    def split_exception(
+        self, problem: Problem, state: State, variable: int, regime: int
+    ) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
+        """The same if what a regime follows there turns out to be the reference.
+
+        Also says which rows these are, and which regimes lose the variable as a target.
+        """
+        ...
+
     def merge_changes(
         self, problem: Problem, statistics: Any, model: FittedModel, pairs: Sequence[tuple[int, int]]
     ) -> list[tuple[float, Graph]]:
@@ -155,6 +164,16 @@ class FreeTargets:
         rows: NDArray[np.int64],  # noqa: ARG002
     ) -> Split | None:
         """See :class:`Learner`: births from single regimes will do, where noise does not absorb the unborn."""
+        return None
+
+    def split_exception(
+        self,
+        problem: Problem,  # noqa: ARG002
+        state: State,  # noqa: ARG002
+        variable: int,  # noqa: ARG002
+        regime: int,  # noqa: ARG002
+    ) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
+        """See :class:`Learner`: nothing, for the same reason."""
         return None
 
     def pays(self, problem: Problem, before: State, after: State, births: Sequence[Birth]) -> bool:  # noqa: ARG002

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from latentdo.solvers.search.em import refine, relearn
 from latentdo.solvers.search.fewer_regimes import after_move, merge_while_better
+from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
@@ -47,6 +48,8 @@ class Birth:
         Whether those who stay follow the reference mechanism there.
     others : tuple of int
         Further regimes that rows leave, in the same shares: all that follow the reference mechanism there.
+    joined : tuple of int
+        Regimes that lose the variable as a target, because what they follow turns out to be the reference.
     """
 
     gain: float
@@ -56,6 +59,7 @@ class Birth:
     share: NDArray[np.float64]
     reference_stays: bool = True
     others: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
 
     def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Move the leaving part into a new last regime."""
@@ -70,6 +74,7 @@ class Birth:
         """The targets with those of the new last regime: the variable, and what all its rows had before."""
         grown = np.vstack([targets, targets[[self.regime, *self.others]].min(axis=0)])
         grown[self.regime, self.variable] &= not self.reference_stays
+        grown[list(self.joined), self.variable] = 0
         grown[-1, self.variable] = 1
         return grown
 
@@ -92,15 +97,36 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
             if split is not None and split.gain > worth:
                 births.append(Birth(split.gain, k, j, rows, split.share, split.reference_stays))
     for j in range(problem.n_variables):
-        sharing = np.flatnonzero(state.targets[:, j] == 0)
         rows = np.flatnonzero((state.following(j) > MEMBERSHIP) & (problem.labels < 0))
         if rows.size < 2 * problem.min_rows:
             continue
         split = problem.learner.split_followers(problem, state, j, rows)
         if split is not None and split.gain > worth:
-            first, *others = sharing[np.argsort(-problem.counts(state.responsibilities)[sharing])].tolist()
+            first, *others = _followers(problem, state, j)
             births.append(Birth(split.gain, first, j, rows, split.share, others=tuple(others)))
     return sorted(births, key=lambda birth: -birth.gain)
+
+
+def propose_exceptions(problem: Problem, state: State) -> list[Birth]:
+    """Births of a regime from those who seem to follow the rule, where the exceptions are the rule, best first.
+
+    They may seem to lose what a birth costs: other variables tell the new regime from its neighbours, too.
+    """
+    births, worth = [], BIRTH_WORTH * np.log(problem.n_rows)
+    free = problem.fixed(state.n_regimes) == FREE
+    for k, j in np.argwhere((state.targets == 1) & free).tolist():
+        found = problem.learner.split_exception(problem, state, j, k)
+        if found is not None and found[0].gain > -worth and _followers(problem, state, j):
+            split, rows, joined = found
+            first, *others = _followers(problem, state, j)
+            births.append(Birth(split.gain, first, j, rows, split.share, others=tuple(others), joined=joined))
+    return sorted(births, key=lambda birth: -birth.gain)
+
+
+def _followers(problem: Problem, state: State, variable: int) -> list[int]:
+    """Regimes that follow the reference mechanism of a variable, the largest first."""
+    sharing = np.flatnonzero(state.targets[:, variable] == 0)
+    return [int(k) for k in sharing[np.argsort(-problem.counts(state.responsibilities)[sharing])]]
 
 
 def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
@@ -194,6 +220,10 @@ def improve(
             grown = _try_births(problem, state, [birth])
             if grown is not None:
                 break
+        if grown is None and not full:
+            exceptions = propose_exceptions(problem, state)[:BIRTH_TRIES]
+            trials = (_try_births(problem, state, [birth]) for birth in exceptions)
+            grown = next((trial for trial in trials if trial is not None), None)
         if grown is not None:
             state = settle(problem, grown)
             continue

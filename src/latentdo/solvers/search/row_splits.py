@@ -17,7 +17,14 @@ from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import Fits, RowFamily, evidence
 from latentdo.solvers.search.splits import Split, guesses
 from latentdo.solvers.search.weighted_rows import Array, rows_that_count
-from latentdo.solvers.settings import FAMILY_FAINT, FAMILY_GLANCE, FAMILY_SPLIT_STEPS, PROBE_ROWS
+from latentdo.solvers.settings import (
+    FAMILY_EXCEPTION_STEPS,
+    FAMILY_FAINT,
+    FAMILY_GLANCE,
+    FAMILY_SPLIT_STEPS,
+    MEMBERSHIP,
+    PROBE_ROWS,
+)
 
 if TYPE_CHECKING:
     from latentdo.solvers.search.problem import Problem
@@ -26,17 +33,32 @@ if TYPE_CHECKING:
 
 
 class _Rows(NamedTuple):
-    """Parents, values and weights of some rows, and how they belong together."""
+    """Parents, values and weights of some rows, how they belong together, and the weights of what cannot leave."""
 
     x: Array
     y: Array
     weights: Array
     units: Units
+    staying: Array
 
     def some(self, limit: int) -> _Rows:
         """Only so many."""
         at = self.units.thin(np.arange(self.y.size), limit)
-        return _Rows(self.x[at], self.y[at], self.weights[at], self.units.take(at))
+        return _Rows(self.x[at], self.y[at], self.weights[at], self.units.take(at), self.staying[at])
+
+    def carry(self, share: Array, few: _Rows) -> Array:
+        """Shares of a few of the rows as a guess for all: those of the nearest value."""
+        order = np.argsort(few.y)
+        place = np.searchsorted(few.y[order], self.y).clip(0, order.size - 1)
+        return np.asarray(share[order[place]])
+
+
+class _Parted(NamedTuple):
+    """Evidence of two mechanisms, the share of every row that leaves, and what the others follow."""
+
+    evidence: float
+    share: Array
+    stays: Mechanism
 
 
 def split_by_family(
@@ -51,12 +73,7 @@ def split_by_family(
     It is found on some of the rows and carried to all.
     """
     model = state.model
-    everyone = _Rows(
-        model.inputs(problem.z, variable)[rows],
-        np.ascontiguousarray(problem.z[rows, variable]),
-        state.following(variable)[rows],
-        problem.units.pooled.take(rows),
-    )
+    everyone = _rows(problem, state, variable, rows, np.zeros(problem.n_rows))
     few = everyone.some(PROBE_ROWS)
     fits = learner.fits(model.parents[variable])
     whole = fits.fit(*rows_that_count(*few[:3]), model.reference[variable])
@@ -64,19 +81,63 @@ def split_by_family(
     best = Split(0.0, np.empty(0))
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
         found = _two(problem, learner.family, fits, few, guess, FAMILY_GLANCE, whole)
-        if found.gain - now > best.gain:
-            best = Split(found.gain - now, found.share)
+        if found.evidence - now > best.gain:
+            best = Split(found.evidence - now, found.share)
     if not best.share.size:
         return None
     found = _two(problem, learner.family, fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
-    if found.gain - now > best.gain:
-        best = Split(found.gain - now, found.share)
+    if found.evidence - now > best.gain:
+        best = Split(found.evidence - now, found.share)
     share = best.share
     if share.size < rows.size:
-        order = np.argsort(few.y)
-        place = np.searchsorted(few.y[order], everyone.y).clip(0, order.size - 1)
-        share = _two(problem, learner.family, fits, everyone, share[order[place]], 1, whole).share
+        share = _two(problem, learner.family, fits, everyone, everyone.carry(share, few), 1, whole).share
     return Split(best.gain * float(everyone.weights.sum() / few.weights.sum()), share)
+
+
+def split_by_exception(
+    problem: Problem, state: State, variable: int, regime: int, learner: RowLearner
+) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
+    """The split of the followers of a reference mechanism that makes one of its exceptions the rule.
+
+    An intervention on many rows may hide in the shape of the noise. Regimes without it then seem to be exceptions, each
+    with a target too many; but what they follow is the reference, and part of its followers are the exception. Returns
+    the split, its rows, and the regimes that lose the target.
+    """
+    model, prior = state.model, problem.penalties.target_prior
+    reference, mine = model.reference[variable], state.responsibilities[:, regime]
+    free = (state.following(variable) > MEMBERSHIP) & (problem.labels < 0)
+    rows = np.flatnonzero(free | (mine > MEMBERSHIP))
+    everyone = _rows(problem, state, variable, rows, mine)
+    everyone = everyone._replace(weights=everyone.weights * free[rows])
+    if min(everyone.staying.sum(), everyone.weights.sum()) < 2 * problem.min_rows:
+        return None
+    fits = learner.fits(model.parents[variable])
+    rule = fits.fit(*rows_that_count(everyone.x, everyone.y, everyone.staying))
+    # What all follow holds the rule, of half of them, say, and something else.
+    inside = rule.log_density(everyone.x, everyone.y) - reference.log_density(everyone.x, everyone.y)
+    guess = 1.0 - np.exp(np.minimum(inside - np.log(2.0), 0.0))
+    found = _two(problem, learner.family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
+    now = evidence(reference, *everyone[:3])
+    now += evidence(model.own[regime, variable], everyone.x, everyone.y, everyone.staying)
+    gain, joined = found.evidence - now, [regime]
+    x, y = model.inputs(problem.z, variable), np.ascontiguousarray(problem.z[:, variable])
+    for k in np.flatnonzero(state.targets[:, variable]).tolist():
+        weights = state.responsibilities[:, k]
+        more = float(weights @ found.stays.log_density(x, y)) - evidence(model.own[k, variable], x, y, weights)
+        if k != regime and more - prior > 0.0:
+            joined.append(k)
+            gain += more - prior
+    return Split(gain, found.share * free[rows]), rows, tuple(joined)
+
+
+def _rows(problem: Problem, state: State, variable: int, rows: NDArray[np.int64], staying: Array) -> _Rows:
+    return _Rows(
+        state.model.inputs(problem.z, variable)[rows],
+        np.ascontiguousarray(problem.z[rows, variable]),
+        state.following(variable)[rows],
+        problem.units.pooled.take(rows),
+        staying[rows],
+    )
 
 
 def _two(
@@ -87,27 +148,29 @@ def _two(
     share: Array,
     steps: int,
     start: Mechanism,
-) -> Split:
+) -> _Parted:
     """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place.
 
     What stays follows the rows, and is fitted with care in the last step: it may be simpler than the whole was.
     """
-    x, y, weights, units = rows
-    value, total = -np.inf, float(weights.sum())
+    x, y, weights, units, staying = rows
+    value, total, stays = -np.inf, float(weights.sum()), start
     for step in range(steps):
         leaving = weights * share
         count = float(leaving.sum())
         if min(count, total - count) < problem.min_rows:
             break
-        fit: Callable[..., Any] = fits.fit if step == steps - 1 else fits.refit
-        stays = fit(*rows_that_count(x, y, weights - leaving), start)
+        fit: Callable[..., Any] = fits.fit if step in (0, steps - 1) else fits.refit
+        remaining = weights - leaving + staying
+        stays = fit(*rows_that_count(x, y, remaining), stays)
         some = leaving > FAMILY_FAINT
         leaves = family.intervene(x[some], y[some], leaving[some], stays, imperfect=problem.imperfect)
-        cost = stays.n_parameters * np.log(total - count) + leaves.n_parameters * np.log(count)
+        cost = stays.n_parameters * np.log(remaining.sum()) + leaves.n_parameters * np.log(count)
         units_leaving, all_units = float(units.total(leaving)), float(units.total(weights))
         parts = np.array([1.0 - units_leaving / all_units, units_leaving / all_units])
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
-        found = units.assign(densities, Prior(parts))
-        value = float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
+        kept = float(staying @ densities[:, 0])
+        found = units.assign(densities, Prior(parts))  # makes use of their memory
+        value = kept + float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
         share = found.responsibilities[:, 1].copy()
-    return Split(value, share)
+    return _Parted(value, share, stays)

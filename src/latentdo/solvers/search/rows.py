@@ -28,7 +28,7 @@ from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, Regime
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
-from latentdo.solvers.search.row_splits import split_by_family
+from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import FitMemory, Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
@@ -205,6 +205,12 @@ class RowLearner(FreeTargets):
     ) -> Split | None:
         """See :class:`.learner.Learner`."""
         return split_by_family(problem, state, variable, rows, self)
+
+    def split_exception(
+        self, problem: Problem, state: State, variable: int, regime: int
+    ) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
+        """See :class:`.learner.Learner`."""
+        return split_by_exception(problem, state, variable, regime, self)
 
     def merge_changes(
         self, problem: Problem, statistics: WeightedRows, model: FittedModel, pairs: Sequence[tuple[int, int]]

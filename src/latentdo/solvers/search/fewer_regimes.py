@@ -153,6 +153,29 @@ def drop_while_better(problem: Problem, state: State) -> State:
     return state
 
 
+def drop_doubtful(problem: Problem, state: State) -> State:
+    """Do without regimes that the Schwarz criterion would not pay for if it counted all rows in every logarithm.
+
+    The rows of a regime that nobody labelled were chosen from all; a few of them, from the tails of several variables,
+    are soon found that suit a regime with many targets, each of which costs next to nothing by their own number.
+    """
+    while state.n_regimes > max(problem.n_labelled, 1):
+        counts = problem.unit_counts(state.responsibilities)
+        n_own = np.zeros(state.n_regimes)
+        for (k, _), mechanism in state.model.own.items():
+            n_own[k] += mechanism.n_parameters
+        spared = 0.5 * n_own * np.log(counts.sum() / np.maximum(counts, 1.0))
+        without = [
+            (weigh(problem, state.model.keep(np.delete(np.arange(state.n_regimes), k))), float(spared[k]))
+            for k in range(problem.n_labelled, state.n_regimes)
+        ]
+        best, saved = max(without, key=lambda one: one[0].evidence + one[1])
+        if best.evidence + saved <= state.evidence:
+            return state
+        state = refine(problem, best.responsibilities, best.adjacency, model=best.model)
+    return state
+
+
 def drop_targets_while_better(problem: Problem, state: State) -> State:
     """Do without single targets as long as the evidence rises: rows and mechanisms first get used to it.
 

@@ -96,6 +96,7 @@ class RowStrategy:
         state = fewer_regimes.merge_afresh_while_better(problem, state)
         state = fewer_regimes.drop_targets_while_better(problem, state)
         state = fewer_regimes.drop_while_better(problem, state)
+        state = fewer_regimes.drop_doubtful(problem, state)
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)

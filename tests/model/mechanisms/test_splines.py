@@ -35,8 +35,9 @@ def test_curves_go_on_as_lines_beyond_the_outermost_knots():
 
 
 def test_the_variable_itself_comes_first_and_functions_get_rougher():
-    values = np.random.default_rng(0).gamma(2.0, size=2000)
-    basis = Basis.of(values)
+    rng = np.random.default_rng(0)
+    values = rng.gamma(2.0, size=2000)
+    basis = Basis.of(values, np.sin(values)[:, None] + rng.standard_normal((2000, 1)))
     grid = np.linspace(basis.knots[0], basis.knots[-1], 500)
     functions = basis.functions(grid)
     np.testing.assert_allclose(functions[:, 0], grid)
@@ -51,8 +52,19 @@ def test_the_variable_itself_comes_first_and_functions_get_rougher():
     assert (np.diff(roughness) > 0.0).all()
 
 
+def test_knots_are_where_curves_need_them():
+    rng = np.random.default_rng(0)
+    waves = rng.standard_normal(3000)
+    apart = Basis.of(waves, np.sin(3.0 * waves)[:, None] + 0.1 * rng.standard_normal((3000, 1)))
+    np.testing.assert_allclose(np.diff(apart.knots), np.diff(apart.knots)[0])
+    raw = np.exp(1.5 * waves)
+    near = Basis.of(raw, np.tanh(waves)[:, None] + 0.1 * rng.standard_normal((3000, 1)))
+    assert np.diff(near.knots)[0] < 0.1 * np.diff(near.knots)[-1]
+
+
 def test_few_values_make_a_line():
-    basis = Basis.of(np.repeat([0.0, 1.0, 2.0], 50))
+    values = np.repeat([0.0, 1.0, 2.0], 50)
+    basis = Basis.of(values, values[:, None] ** 2)
     assert basis.most == 1
     np.testing.assert_array_equal(basis.functions(np.array([0.5]))[0, 1:], 0.0)
 

@@ -72,7 +72,7 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
     @classmethod
     def prepare(cls, z: Array) -> tuple[Basis, ...]:
         """See :class:`RowFamily`: the functions of every variable."""
-        return tuple(Basis.of(column) for column in z.T)
+        return tuple(Basis.of(column, np.delete(z, i, axis=1)) for i, column in enumerate(z.T))
 
     @classmethod
     def functions(cls, prepared: tuple[Basis, ...], z: Array) -> Array:
@@ -87,12 +87,16 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Mechanism | None = None) -> AdditiveNoise:
         """See :class:`RowFamily`."""
-        return Curves(cls.prepare(x)).fit(x, y, weights, start)
+        return Curves(_bases(x, y)).fit(x, y, weights, start)
 
     @classmethod
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> AdditiveNoise:
         """See :class:`RowFamily`: as bent, and with as many Gaussians, as before."""
-        return Curves(cls.prepare(x)).refit(x, y, weights, start)
+        return Curves(_bases(x, y)).refit(x, y, weights, start)
+
+
+def _bases(x: Array, y: Array) -> tuple[Basis, ...]:
+    return tuple(Basis.of(column, y[:, None]) for column in x.T)
 
 
 def _parts(parameters: Array, p: int) -> tuple[Array, Array, Array]:

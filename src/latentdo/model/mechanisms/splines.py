@@ -14,13 +14,15 @@ from scipy.linalg import eigh
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array
+from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 
 FUNCTIONS: Final = 8
 """Functions of a variable at most: waves within the range of the rows need seven or eight, and with five regimes were
 needed to draw them."""
 
-EDGE: Final = 0.01
-"""Share of the rows beyond the outermost knots on either side, where curves go on as lines."""
+EDGE, FAR_EDGE = 0.01, 0.003
+"""Share of the rows beyond the outermost knots on either side, where curves go on as lines: the larger one where knots
+follow the rows."""
 
 _ROUGHNESS_GRID: Final = 200  # points at which bends are measured; second derivatives are piecewise linear
 _RIDGE: Final = 1e-9  # of functions that a variable of few values cannot tell apart
@@ -45,11 +47,19 @@ class Basis:
     most: int
 
     @classmethod
-    def of(cls, values: Array) -> Self:
-        """The basis for the values ``[n]`` of a variable."""
-        knots = np.quantile(values, np.linspace(EDGE, 1.0 - EDGE, FUNCTIONS + 1))
-        if not (np.diff(knots) > 0.0).all():
+    def of(cls, values: Array, others: Array) -> Self:
+        """The basis for the values ``[n]`` of a variable, of those whose curves explain most of others ``[n, m]``.
+
+        Knots as far apart as each other suit curves that are as bent everywhere; raw concentrations want them where the
+        rows are. One regression of all others tells.
+        """
+        bases = [cls._with(values, knots) for knots in _places(values) if (np.diff(knots) > 0.0).all()]
+        if not bases:
             return cls(np.arange(FUNCTIONS + 1.0), np.eye(FUNCTIONS), 1)
+        return max(bases, key=lambda basis: basis._explains(values, others))
+
+    @classmethod
+    def _with(cls, values: Array, knots: Array) -> Self:
         functions = expand(values[:, None], knots[None])
         line = np.column_stack([np.ones(len(values)), values])
         slopes = np.linalg.lstsq(line, functions[:, 1:], rcond=None)[0]
@@ -63,11 +73,29 @@ class Basis:
         rotation[0, 1:] = -slopes[1] @ order
         return cls(knots, rotation, FUNCTIONS)
 
+    def _explains(self, values: Array, others: Array) -> float:
+        """Log-likelihood of all others, each a curve of the variable with Gaussian noise, up to a constant."""
+        rows = np.column_stack([np.ones(len(values)), self.functions(values)])
+        coefficients = np.linalg.lstsq(rows, others, rcond=None)[0]
+        left = ((others - rows @ coefficients) ** 2).mean(axis=0)
+        return -0.5 * len(values) * float(np.log(np.maximum(left, VARIANCE_FLOOR)).sum())
+
     def functions(self, values: Array) -> Array:
         """The functions at some values, ``[n, FUNCTIONS]``, those that cannot be told apart zero."""
         if self.most == 1:
             return np.column_stack([values, np.zeros((len(values), FUNCTIONS - 1))])
         return np.asarray(expand(values[:, None], self.knots[None]) @ self.rotation)
+
+
+def _places(values: Array) -> list[Array]:
+    """Knots that might do: where the rows are, more of them in the tails, or as far apart as each other."""
+    even = np.linspace(0.0, 1.0, FUNCTIONS + 1)
+    low, high = np.quantile(values, [FAR_EDGE, 1.0 - FAR_EDGE])
+    return [
+        np.quantile(values, EDGE + (1.0 - 2.0 * EDGE) * even),
+        np.quantile(values, FAR_EDGE + (1.0 - 2.0 * FAR_EDGE) * np.sin(0.5 * np.pi * even) ** 2),
+        low + (high - low) * even,
+    ]
 
 
 def _roughness(knots: Array) -> Array:

@@ -123,7 +123,9 @@ def split_by_exception(
     x, y = model.inputs(problem.z, variable), np.ascontiguousarray(problem.z[:, variable])
     for k in np.flatnonzero(state.targets[:, variable]).tolist():
         weights = state.responsibilities[:, k]
-        more = float(weights @ found.stays.log_density(x, y)) - evidence(model.own[k, variable], x, y, weights)
+        more = float(weights @ found.stays.log_density(x, y)) - evidence(
+            model.own[k, variable], x, y, weights
+        )
         if k != regime and more - prior > 0.0:
             joined.append(k)
             gain += more - prior
@@ -171,6 +173,8 @@ def _two(
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
         kept = float(staying @ densities[:, 0])
         found = units.assign(densities, Prior(parts))  # makes use of their memory
-        value = kept + float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
+        value = (
+            kept + float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
+        )
         share = found.responsibilities[:, 1].copy()
     return _Parted(value, share, stays)

@@ -99,7 +99,12 @@ class FitMemory:
         return FitMemory, ()  # another process has other mechanisms
 
     def still_fits(
-        self, mechanism: Mechanism | None, place: tuple[int, tuple[int, ...]], weights: Array, *, settled: bool
+        self,
+        mechanism: Mechanism | None,
+        place: tuple[int, tuple[int, ...]],
+        weights: Array,
+        *,
+        settled: bool,
     ) -> bool:
         """Whether a mechanism is still what a fit would give, or, if not ``settled``, what it would choose."""
         made = None if mechanism is None else self._made.get(mechanism)

@@ -9,7 +9,6 @@ import numpy as np
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.noise import (
-    LOG_2PI,
     NEGLIGIBLE,
     ROW,
     STRAYS,

@@ -53,9 +53,10 @@ class Basis:
         Knots as far apart as each other suit curves that are as bent everywhere; raw concentrations want them where the
         rows are. One regression of all others tells.
         """
-        bases = [cls._with(values, knots) for knots in _places(values) if (np.diff(knots) > 0.0).all()]
-        if not bases:
+        places = _places(values)
+        if not all((np.diff(knots) > 0.0).all() for knots in places):
             return cls(np.arange(FUNCTIONS + 1.0), np.eye(FUNCTIONS), 1)
+        bases = [cls._with(values, knots) for knots in places]
         return max(bases, key=lambda basis: basis._explains(values, others))
 
     @classmethod

@@ -1,9 +1,9 @@
 """Any family of mechanisms: from what lines with Gaussian noise find, and from one regime, to what the family finds.
 
 Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
-shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and then
-from one regime on the graph that came of it, as long as that finds something better; births, merges and graph search go
-on from each. One regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same
+shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and from
+one regime, first on the graph that suits it best and then on the one that came of all this, as long as that finds
+something better; births, merges and graph search go on from each. One regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same
 mechanisms.
 """
 
@@ -28,6 +28,7 @@ from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclu
 from latentdo.solvers.search.state import State
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
+    FAMILY_AHEAD,
     FAMILY_LINE_STARTS,
     FAMILY_RESTARTS,
     FAMILY_ROUNDS_AT_LIMIT,
@@ -103,7 +104,6 @@ class RowStrategy:
         run.journal.note("final", state)
         if single is None or state.n_regimes == 1:
             return Standing(state)
-        single = relearn(problem, single.responsibilities, adjacency=single.adjacency, model=single.model)
         doubtful, comparison = driver.doubt(problem, state.evidence, {"one regime": single.evidence})
         return Standing(_best_graph(problem, single) if doubtful else state, comparison)
 
@@ -163,31 +163,48 @@ class RowStrategy:
         """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
         first = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
         start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+        if problem.n_labelled:
+            return self._from_lines(run, problem, start), None
+        everyone = np.ones((problem.n_rows, 1))
+        single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
+        if 1 < lines.n_regimes < problem.max_regimes:
+            state = self._from_lines(run, problem, start)
+            if state.n_regimes >= lines.n_regimes:
+                return state, single  # all regimes of the lines are needed: none of them was invented
+            state = max(state, self._from_one(run, problem, single), key=_evidence)
+        else:
+            state = self._from_one(run, problem, single)
+            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
+                state = max(state, self._from_lines(run, problem, start), key=_evidence)
+        for _ in range(FAMILY_RESTARTS):
+            # The graph is better than those of the starts, and has no regimes that were only needed on the way.
+            if np.array_equal(state.adjacency, single.adjacency):
+                break
+            again = self._from_one(run, problem, refine(problem, everyone, state.adjacency, iterations=1))
+            if again.evidence < state.evidence + GRAPH_GAIN:
+                break
+            same, state = np.array_equal(again.adjacency, state.adjacency), again
+            run.journal.keep(Standing(state))
+            if same:
+                break
+        return state, single
+
+    def _from_lines(self, run: Run, problem: Problem, start: State) -> State:
+        """What regimes of lines grow into that the family cannot do without."""
         # The graph of unborn regimes is another one: it is searched when all are there.
         state = _grown(problem, fewer_regimes.drop_while_better(problem, start), same_graph=True)
         state = _simplest(problem, _grown(problem, state))
         run.journal.note("from lines", state)
         run.journal.keep(Standing(state))
-        if problem.n_labelled:
-            return state, None
-        single: State | None = None
-        everyone = np.ones((problem.n_rows, 1))
-        for _ in range(FAMILY_RESTARTS):
-            # The graph is better than that of the lines, and has no regimes that were only needed on the way.
-            one = refine(problem, everyone, state.adjacency, iterations=1)
-            single = one if single is None else max(single, one, key=_evidence)
-            if state.n_regimes >= lines.n_regimes > 1:
-                break  # all regimes of the lines are needed: none of them was invented
-            again = _simplest(problem, _grown(problem, one, same_graph=True))
-            again = _simplest(problem, _grown(problem, again))
-            run.journal.note("from one regime", again)
-            if again.evidence < state.evidence + GRAPH_GAIN:
-                break
-            same, state = np.array_equal(again.adjacency, one.adjacency), again
-            run.journal.keep(Standing(state))
-            if same:
-                break
-        return state, single
+        return state
+
+    def _from_one(self, run: Run, problem: Problem, single: State) -> State:
+        """What one regime grows into."""
+        state = _simplest(problem, _grown(problem, single, same_graph=True))
+        state = _simplest(problem, _grown(problem, state))
+        run.journal.note("from one regime", state)
+        run.journal.keep(Standing(state))
+        return state
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Tables as they are: noise of any shape, curves, soft interventions, weak shifts, few rows, many variables.
 
-``python -m experiments.field --rows linear,soft --densities auto,linear --seeds 1000:1003`` fits every row whose name
-begins so, three ways: knowing nothing, with the true regimes, and with the clusters of a Gaussian mixture (their number
+``python -m experiments.field --rows linear,soft --densities auto,linear --seeds 1000:1003`` fits every row of that name,
+or whose name begins so, three ways: knowing nothing, with the true regimes, and with the clusters of a Gaussian mixture (their number
 by BIC) as regimes. A density may name its noise too, as in ``linear/gaussian``. Seeds from 1000 up are for development;
 0 to 9 are for the final run.
 """
@@ -174,7 +174,10 @@ def _mean(part: pd.DataFrame | None, column: str) -> str:
 def main() -> None:
     options = runner.arguments(__doc__, rows="", densities="auto", told=",".join(TOLD))
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
-    chosen = [row for row in ROWS if any(row.startswith(part) for part in options.rows.split(","))]
+    parts = options.rows.split(",")
+    chosen = [
+        row for row in ROWS if any(row == part or row.startswith(part) > (part in ROWS) for part in parts)
+    ]
     if not chosen:
         raise SystemExit(f"--rows {options.rows}: no row begins so; there are {', '.join(ROWS)}")
     cells = [

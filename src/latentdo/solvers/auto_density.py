@@ -1,7 +1,7 @@
 """Which family of densities: lines with Gaussian noise, unless something else explains the rows better.
 
-Lines with Gaussian noise are fitted in any case, in seconds. Where their noise is not Gaussian after all, as it is not
-where curves are missing, the search is run with curves and noise of any shape, which chooses for every variable. Where
+Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms would be better off as a curve
+or with another noise, the search is run with curves and noise of any shape, which chooses for every variable. Where
 a network would explain more, networks are searched too, with what was found so far as one of their starts. Evidence
 decides, and sparsity where lines had to do without a shape of noise.
 """
@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 from latentdo.data import Dataset
 from latentdo.model.mechanisms import Mechanism
 from latentdo.model.mechanisms.additive import AdditiveMechanism
-from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.network import evaluate
@@ -60,17 +59,18 @@ def solve(
     """
     bent = is_bent(dataset, configuration)
     shaped = noise != "gaussian" and not bent
-    best = search_linear(dataset, configuration, progress, lines.wants(AnyNoise) if shaped else None)
+    family = AdditiveMechanism
+    best = search_linear(dataset, configuration, progress, lines.wants(family) if shaped else None)
     if best.status == "interrupted":
         return best
     tried = [best]
     try:
-        family = AdditiveMechanism
-        if shaped and (noise == "any" or lines.fit_wants(AnyNoise, dataset, configuration, best)):
+        if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best
-        if (bent or is_curved(dataset, configuration, best)) and best.status == "converged":
+        curved = bent or is_curved(dataset, configuration, best, or_crowded=not shaped)
+        if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)
             best = networks if _is_better(networks, best, dataset.n_rows) else best
@@ -117,11 +117,14 @@ def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
         return bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT
 
 
-def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
+def is_curved(
+    dataset: Dataset, configuration: SearchConfiguration, found: FitResult, *, or_crowded: bool = True
+) -> bool:
     """Whether a fit leaves something unexplained that networks would explain.
 
-    Lines do if their regimes have suspiciously many targets, as pieces of curves have, or if a network of its parents
-    explains any variable better than its line, in the rows that are likeliest in a regime that does not target it.
+    Lines do if a network of its parents explains any variable better than its line, in the rows that are likeliest in a
+    regime that does not target it, or, unless curves have been looked at, if their regimes have suspiciously many
+    targets, as pieces of curves have.
     Curves with noise of any shape do if networks would explain the variables better on the whole: they would have to
     take the place of all of them. Where networks are quick, many targets are enough again, since pieces of networks
     hide the rest.
@@ -134,7 +137,7 @@ def is_curved(dataset: Dataset, configuration: SearchConfiguration, found: FitRe
         if many and dataset.n_variables <= QUICK_NETWORKS:
             return True
         return sum(_gain_over_curves(trial) for trial in _trials(dataset, configuration, found)) > 0.0
-    if topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
+    if or_crowded and topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
         return True
     return any(_gain_over_lines(trial) > 0.0 for trial in _trials(dataset, configuration, found))
 

@@ -1,9 +1,9 @@
 """Tables as they are: noise of any shape, curves, soft interventions, weak shifts, few rows, many variables.
 
-``python -m experiments.field --rows linear,soft --densities auto,linear --seeds 1000:1003`` fits every row of that name,
-or whose name begins so, three ways: knowing nothing, with the true regimes, and with the clusters of a Gaussian mixture (their number
-by BIC) as regimes. A density may name its noise too, as in ``linear/gaussian``. Seeds from 1000 up are for development;
-0 to 9 are for the final run.
+``python -m experiments.field --rows linear,soft --densities auto,linear --seeds 1000:1003`` fits every row of that
+name, or whose name begins so, three ways: knowing nothing, with the true regimes, and with the clusters of a Gaussian
+mixture (their number by BIC) as regimes. A density may name its noise too, as in ``linear/gaussian``. Seeds from 1000
+up are for development; 0 to 9 are for the final run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which family of densities: lines with Gaussian noise, unless something else explains the rows better.
 
-Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms would be better off as a curve
-or with another noise, the search is run with curves and noise of any shape, which chooses for every variable. Where
-a network would explain more, networks are searched too, with what was found so far as one of their starts. Evidence
-decides, and sparsity where lines had to do without a shape of noise.
+Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms would be better off as a
+curve or with another noise, the search is run with curves and noise of any shape, which chooses for every variable.
+Where a network would explain more, networks are searched too, with what was found so far as one of their starts.
+Evidence decides, and sparsity where lines had to do without a shape of noise.
 """
 
 from __future__ import annotations

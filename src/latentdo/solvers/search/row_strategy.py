@@ -3,8 +3,8 @@
 Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
 shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and from
 one regime, first on the graph that suits it best and then on the one that came of all this, as long as that finds
-something better; births, merges and graph search go on from each. One regime is a state like any other: what it lacks in regimes it must make up in evidence, with the same
-mechanisms.
+something better; births, merges and graph search go on from each. One regime is a state like any other: what it lacks
+in regimes it must make up in evidence, with the same mechanisms.
 """
 
 from __future__ import annotations

@@ -137,8 +137,10 @@ def _fit(raw: Dataset, dataset: Dataset, fit: Fit) -> FitResult:
     assert unit is not None
     result = fit(dataset)
     stretched = float(np.log(dataset.preprocessor.scale / raw.preprocessor.scale).sum())
-    extra = -float(np.log(unit).sum()) - raw.n_rows * stretched
-    extra -= 0.5 * background.n_parameters * float(np.log(max(raw.n_rows, 2)))
+    scales = np.log(unit)
+    extra = -float(scales.sum() if raw.weight is None else raw.weight @ scales.sum(axis=1))
+    extra -= raw.total * stretched
+    extra -= 0.5 * background.n_parameters * float(np.log(max(raw.total, 2.0)))
     return replace(
         result,
         evidence=result.evidence + extra,

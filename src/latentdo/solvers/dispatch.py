@@ -166,6 +166,11 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
     if density.search == "linear":
         return solve_lines(dataset, configuration, request.chosen_noise, progress)
     if density.search == "network":
+        if dataset.weight is not None:
+            raise ValueError(
+                f"sample_weight= is not available with density={request.density!r}: networks take every row once; use "
+                "density='additive' or density='linear', or repeat rows as often as they count"
+            )
         return solve_nonlinear(dataset, configuration, density.name, progress)
     return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
 
@@ -214,6 +219,11 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         raise ValueError(
             f"{given} is not available with solver={request.chosen_solver!r}, which assigns every row on its own; use "
             "solver='search'"
+        )
+    if dataset.weight is not None:
+        raise ValueError(
+            f"sample_weight= is not available with solver={request.chosen_solver!r}, which takes every row once; use "
+            "solver='search', or repeat rows as often as they count"
         )
     if request.max_parents is not None:
         raise ValueError(

@@ -163,7 +163,7 @@ def doubt(
     The evidence ``found`` with them has to beat the first of its rivals, a model with one regime, clearly.
     """
     first, evidence = next(iter(rivals.items()))
-    doubtful = bool(evidence + SCEPTICISM * np.log(problem.n_rows) >= found)
+    doubtful = bool(evidence + SCEPTICISM * np.log(problem.n_counted) >= found)
     models = [("hidden interventions", found, not doubtful)]
     models += [(name, value, doubtful and name == first) for name, value in rivals.items()]
     return doubtful, tuple(dict(zip(("model", "evidence", "chosen"), one, strict=True)) for one in models)
@@ -194,10 +194,10 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
 
 
 def _units(dataset: Dataset) -> Units:
-    """How the rows belong together."""
+    """How the rows belong together, and how often they count."""
     if dataset.time is not None:
-        return Series.by_time(dataset.time, dataset.where.series, STRETCH)
-    return Groups.of(dataset.groups)
+        return Series.by_time(dataset.time, dataset.where.series, STRETCH, dataset.weight)
+    return Groups.of(dataset.groups, dataset.weight)
 
 
 def search(

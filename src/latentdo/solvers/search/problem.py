@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,8 @@ class Problem:
     min_rows : float
         A regime with fewer (soft) rows is dropped.
     units : Units
-        How rows belong together: what is assigned as one, and what the weights of regimes are shares of.
+        How rows belong together: what is assigned as one, what the weights of regimes are shares of, and how often
+        each row counts.
     learner : Learner
         The family of mechanisms: how they are learnt from rows that are assigned.
     n_total : int
@@ -110,14 +112,28 @@ class Problem:
 
     def moments(self, responsibilities: NDArray[np.float64]) -> Moments:
         """Moments of every regime under soft assignments of the rows, those of other ranks included."""
-        return Moments(self.ranks.sum(Moments.of(self.design, responsibilities).matrices))
+        return Moments(self.ranks.sum(Moments.of(self.design, self.counted(responsibilities)).matrices))
 
     def counts(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """(Soft) number of rows of every regime, those of other ranks included."""
-        return self.ranks.sum(responsibilities.sum(axis=0))
+        return self.ranks.sum(self.counted(responsibilities).sum(axis=0))
+
+    def counted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rows carry, ``[n, ...]``, as often as they count: what mechanisms are fitted to."""
+        return self.units.counted(values)
 
     @property
-    def n_units(self) -> int:
+    def repeats(self) -> NDArray[np.float64]:
+        """How often every row counts, ``[n]``."""
+        return self.counted(np.ones(self.n_rows))
+
+    @cached_property
+    def n_counted(self) -> float:
+        """How many rows those here count for."""
+        return float(self.repeats.sum())
+
+    @property
+    def n_units(self) -> float:
         """Number of units, those of other ranks included."""
         return self.units.number(self.n_total)
 

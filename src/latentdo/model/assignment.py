@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,9 @@ class Units:
     takes some of the rows asks here, and need not know what a unit is. Mechanisms are about rows, whatever the units:
     their parameters and costs count rows, as often as these count (:meth:`counted`).
     """
+
+    single: ClassVar[bool] = True
+    """Whether units are rows, so that shares of units are shares of what rows count."""
 
     def counted(self, values: Array) -> Array:
         """What rows carry, ``[n, ...]``, as often as they count."""
@@ -241,6 +244,7 @@ class Groups(Units):
            [0.6, 0.4]])
     """
 
+    single: ClassVar[bool] = False
     members: NDArray[np.int64]
     weights: Array | None = field(default=None, kw_only=True)
 

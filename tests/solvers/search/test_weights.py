@@ -77,13 +77,12 @@ def test_evidence_of_groups_is_that_of_repeated_rows(table, counts, make_problem
     np.testing.assert_allclose([m.change for m in merges[0]], [m.change for m in merges[1]], rtol=1e-6)
 
 
-def test_graph_and_one_regime_are_those_of_repeated_rows(pair):
-    weighted, repeated, _ = pair
-    everyone = [np.ones((problem.n_rows, 1)) for problem in (weighted, repeated)]
-    np.testing.assert_array_equal(
-        search_graph(weighted, everyone[0]), search_graph(repeated, everyone[1])
-    )
-    assert fit_null(weighted).evidence == pytest.approx(fit_null(repeated).evidence, rel=1e-6)
+def test_graph_and_one_regime_are_those_of_repeated_rows(pair, table, one_hot):
+    weighted, repeated, again = pair
+    known = one_hot(table.regimes)
+    graph = search_graph(weighted, known)
+    np.testing.assert_array_equal(graph, search_graph(repeated, known[again]))
+    assert fit_null(weighted, graph).evidence == pytest.approx(fit_null(repeated, graph).evidence, rel=1e-6)
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -99,9 +98,7 @@ def test_two_mechanisms_of_weighted_rows_are_those_of_repeated_rows(grouped):
     value = two_mechanisms(
         rows, 1, 1, knowing(**known[0], repeats=counts.astype(float)), np.ones(240), second, 30, 1e-9
     )
-    expected = two_mechanisms(
-        rows[again], 1, 1, knowing(**known[1]), np.ones(again.size), other, 30, 1e-9
-    )
+    expected = two_mechanisms(rows[again], 1, 1, knowing(**known[1]), np.ones(again.size), other, 30, 1e-9)
     assert value == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(second[again], other, atol=1e-6)
 

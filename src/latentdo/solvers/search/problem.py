@@ -146,8 +146,8 @@ class Problem:
 
         What can only be guessed is as in the model ``before``, if there is one.
         """
-        if self.units is SEPARATE:
-            return Prior(self.counts(responsibilities) / self.n_total)
+        if self.units.single:
+            return Prior(self.counts(responsibilities) / self.n_units)
         prior = self.units.prior(responsibilities)
         if before is not None and before.topology.duration > 0.0:
             prior = prior._replace(duration=before.topology.duration)
@@ -160,13 +160,13 @@ class Problem:
         before: FittedModel | None = None,
     ) -> FittedModel:
         """A model that was fitted to rows, with the prior that its regimes have among units."""
-        if self.units is SEPARATE:
+        if self.units.single:
             return model  # rows are units, and the shares of rows that learners know are the weights
         return model.with_prior(self.prior(responsibilities, before))
 
     def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
         """What a model costs under which rows are assigned so; see :class:`.Penalties`."""
-        counts = None if self.units is SEPARATE else self.counts(responsibilities)
+        counts = None if self.units.single else self.counts(responsibilities)
         return self.penalties.cost(model, self.n_units, counts)
 
     def shared(self, ranks: Ranks) -> Problem:

@@ -1,8 +1,8 @@
 """What it costs to know that rows belong together: fits with groups, time or weights, as ratios to the fit without.
 
-``python -m benchmarks.together`` takes a few minutes; ``--rows`` adds how the E-step grows up to a million rows. Set
-``OMP_NUM_THREADS=1``: all figures are processor seconds of one thread, and each ratio is of two fits to the same table,
-one after the other.
+``python -m benchmarks.together`` takes some six minutes; ``--time`` shows only what concerns rows in order of time, and
+``--rows`` adds how the E-step grows up to a million rows. Set ``OMP_NUM_THREADS=1``: all figures are processor seconds of
+one thread, and each ratio is of two fits to the same table, one after the other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,10 @@ def table(kind: str, seed: int) -> tuple[Simulation, dict[str, Any]]:
     return data, {"sample_weight": np.random.default_rng(seed).uniform(0.5, 1.5, len(data.X))}
 
 
-def against_nothing() -> None:
+def against_nothing(kinds: Sequence[str]) -> None:
     print("8 variables, 4000 rows (goal: at most 1.3 times the fit without)")
     for name, arguments in ARGUMENTS.items():
-        for kind in ("groups", "time", "sample_weight"):
+        for kind in kinds:
             ratios = []
             for seed in SEEDS:
                 data, told = table(kind, seed)
@@ -88,13 +89,13 @@ def against_rows() -> None:
         print(f"  n={n:>9,}  {took['alone'] * 1e3:7.1f} ms alone; {said}")
 
 
-def main(*, rows: bool = False) -> None:
+def main(*, rows: bool = False, only_time: bool = False) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if rows:
             against_rows()
-        against_nothing()
+        against_nothing(("time",) if only_time else ("groups", "time", "sample_weight"))
 
 
 if __name__ == "__main__":
-    main(rows="--rows" in sys.argv)
+    main(rows="--rows" in sys.argv, only_time="--time" in sys.argv)

@@ -67,7 +67,8 @@ class NetworkStrategy:
 
     def _run(self, run: Run) -> NetworkRun:
         flexible = self.density != "nonlinear"
-        return NetworkRun(run.problem, run.configuration, run.journal, run.rng, flexible, self.curves)
+        shared = (run.problem, run.configuration, run.journal, run.rng, run.rows)
+        return NetworkRun(*shared, flexible, self.curves)
 
     def search(self, run: Run) -> NetworkStanding:
         """See :class:`.driver.Strategy`."""

@@ -82,12 +82,15 @@ class Run:
         Where steps are noted, with the standing that an interrupted search returns.
     rng : Generator
         Source of everything random.
+    rows : ndarray of int64
+        Which rows of the table those of the problem are.
     """
 
     problem: Problem
     configuration: SearchConfiguration
     journal: Journal
     rng: np.random.Generator
+    rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +228,11 @@ def _search(
     problem = make_problem(dataset, configuration)
     rng = np.random.default_rng(configuration.random_state)
     limit = configuration.search_rows or strategy.search_rows(problem, configuration)
-    some = problem
+    some, rows = problem, np.arange(problem.n_rows)
     if problem.n_rows > limit:
-        some = problem.take(problem.units.draw(problem.n_rows, limit, rng))
-    run = Run(some, configuration, Journal(progress), rng)
+        rows = problem.units.draw(problem.n_rows, limit, rng)
+        some = problem.take(rows)
+    run = Run(some, configuration, Journal(progress), rng, rows)
     status: Status = "converged"
     try:
         standing = strategy.search(run)

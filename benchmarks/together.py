@@ -1,8 +1,8 @@
 """What it costs to know that rows belong together: fits with groups, time or weights, as ratios to the fit without.
 
 ``python -m benchmarks.together`` takes some six minutes; ``--time`` shows only what concerns rows in order of time, and
-``--rows`` adds how the E-step grows up to a million rows. Set ``OMP_NUM_THREADS=1``: all figures are processor seconds of
-one thread, and each ratio is of two fits to the same table, one after the other.
+``--rows`` adds how the E-step grows up to a million rows. Set ``OMP_NUM_THREADS=1``: all figures are processor seconds
+of one thread, and each ratio is of two fits to the same table, one after the other.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ class NetworkStrategy:
 
     def _run(self, run: Run) -> NetworkRun:
         flexible = self.density != "nonlinear"
-        shared = (run.problem, run.configuration, run.journal, run.rng, run.rows)
-        return NetworkRun(*shared, flexible, self.curves)
+        return NetworkRun(run.problem, run.configuration, run.journal, run.rng, flexible, self.curves)
 
     def search(self, run: Run) -> NetworkStanding:
         """See :class:`.driver.Strategy`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -83,14 +83,14 @@ class Run:
     rng : Generator
         Source of everything random.
     rows : ndarray of int64
-        Which rows of the table those of the problem are.
+        Which rows of the table those of the problem are, for whoever continues an earlier fit to it.
     """
 
     problem: Problem
     configuration: SearchConfiguration
     journal: Journal
     rng: np.random.Generator
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ def _search(
     if problem.n_rows > limit:
         rows = problem.units.draw(problem.n_rows, limit, rng)
         some = problem.take(rows)
-    run = Run(some, configuration, Journal(progress), rng, rows)
+    run = Run(some, configuration, Journal(progress), rng, rows=rows)
     status: Status = "converged"
     try:
         standing = strategy.search(run)

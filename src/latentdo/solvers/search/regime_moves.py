@@ -113,7 +113,7 @@ def propose_exceptions(problem: Problem, state: State) -> list[Birth]:
 
     They may seem to lose what a birth costs: other variables tell the new regime from its neighbours, too.
     """
-    births, worth = [], BIRTH_WORTH * np.log(problem.n_rows)
+    births, worth = [], BIRTH_WORTH * np.log(problem.n_counted)
     free = problem.fixed(state.n_regimes) == FREE
     for k, j in np.argwhere((state.targets == 1) & free).tolist():
         found = problem.learner.split_exception(problem, state, j, k)

@@ -180,7 +180,7 @@ class RowStrategy:
             state = max(state, self._from_one(run, problem, single), key=_evidence)
         else:
             state = self._from_one(run, problem, single)
-            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
+            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_counted:
                 state = max(state, self._from_lines(run, problem, start), key=_evidence)
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.

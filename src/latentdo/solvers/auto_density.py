@@ -70,9 +70,7 @@ def solve(
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best
-        curved = bent or (
-            networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped)
-        )
+        curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
         if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)

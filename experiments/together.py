@@ -1,9 +1,11 @@
 """Rows that belong together: quiet services, incidents, and what others make of them.
 
 ``python -m experiments.together`` fits services without incidents (one regime is right) and with twelve of them on six
-root causes, with defaults and the time column. Rivals are the same fit without time, and a Gaussian hidden Markov model
-(hmmlearn, number of states by the Schwarz criterion) followed by our search with its states as labels; the latter needs
-``--hmm-python``, an interpreter of an environment that has hmmlearn.
+root causes, with defaults and the time column. Rivals are the same fit without time; a Gaussian hidden Markov model
+(hmmlearn, number of states by the Schwarz criterion) followed by our search with its states as labels; and BARO
+(fse-baro), which ranks root causes of incidents and is told here when each begins and ends. The latter two need
+``--rivals-python``, an interpreter of the environment that ``make baselines`` makes for them. ``--methods "time,BARO"``
+and ``--what incidents`` run only some.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from experiments import runner
 from latentdo import LatentInterventionDAG, metrics
 from latentdo.scm import Service, simulate_service
 
 HMM = Path(__file__).parent / "baselines" / "hidden_markov.py"
-INTERPRETER = "LATENTDO_HMM_PYTHON"  # not part of a cell: where it lies does not matter
+BARO = Path(__file__).parent / "baselines" / "root_cause.py"
+INTERPRETER = "LATENTDO_RIVALS_PYTHON"  # not part of a cell: where it lies does not matter
 OVERLAP = 0.5
+USUAL_ROWS = 600
+"""Quiet minutes before an incident that BARO compares with, at most."""
 
 
 def cell(
@@ -42,6 +48,8 @@ def cell(
         noise=noise,
         season=0.0 if what == "quiet" else 1.0,
     )
+    if method == "BARO":
+        return {"root_first": _ranked_first(service, os.environ[INTERPRETER])}
     est = LatentInterventionDAG()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -62,13 +70,29 @@ def cell(
     }
 
 
+def _ask(python: str, script: Path, *given: NDArray[Any]) -> NDArray[np.int64]:
+    """What a script in another environment answers: arrays go to files, and one comes back."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{place}.npy" for place in range(len(given) + 1)]
+        for file, array in zip(files, given, strict=False):
+            np.save(file, array)
+        subprocess.run([python, str(script), *map(str, files)], check=True, capture_output=True)
+        return np.asarray(np.load(files[-1]), dtype=np.int64)
+
+
+def _ranked_first(service: Service, python: str) -> float:
+    """Share of the incidents whose root cause BARO ranks first, if it is told when they begin and end."""
+    begins = service.time.get_indexer(pd.DatetimeIndex(service.incidents["start"]))
+    ends = service.time.get_indexer(pd.DatetimeIndex(service.incidents["end"])) + 1
+    quiet = np.maximum(np.concatenate([[0], ends[:-1]]), begins - USUAL_ROWS)
+    found = _ask(python, BARO, service.X.to_numpy(), np.column_stack([quiet, begins, ends]))
+    causes = [list(service.X.columns).index(name) for name in service.incidents["cause"]]
+    return float(np.mean(found == np.array(causes)))
+
+
 def _states(service: Service, python: str) -> list[int]:
     """States of a hidden Markov model; the commonest is called 0."""
-    with tempfile.TemporaryDirectory() as folder:
-        rows, states = Path(folder) / "rows.npy", Path(folder) / "states.npy"
-        np.save(rows, service.X.to_numpy())
-        subprocess.run([python, str(HMM), str(rows), str(states)], check=True, capture_output=True)
-        found = np.load(states)
+    found = _ask(python, HMM, service.X.to_numpy())
     by_size = np.argsort(-np.bincount(found), kind="stable")
     return [int(np.flatnonzero(by_size == k)[0]) for k in found]
 
@@ -112,7 +136,7 @@ def _found(service: Service, est: LatentInterventionDAG) -> dict[str, float]:
 
 
 def main() -> None:
-    options = runner.arguments(__doc__, hmm_python="")
+    options = runner.arguments(__doc__, rivals_python="", what="", methods="")
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     small = {"n_minutes": 800, "n_metrics": 3} if options.smoke else {"n_minutes": 5000, "n_metrics": 8}
     large = (
@@ -132,19 +156,30 @@ def main() -> None:
         for seed in seeds
         for noise in noises
     ]
-    if options.hmm_python:
-        os.environ[INTERPRETER] = options.hmm_python
+    if options.rivals_python:
+        os.environ[INTERPRETER] = options.rivals_python
+        cells += [
+            {"what": "incidents", "method": "BARO", "noise": noise, "seed": seed, **large}
+            for seed in seeds
+            for noise in noises
+        ]
         rival = {"what": "incidents", "method": "hmm", "noise": noises[0]}
         cells += [{**rival, "seed": seed, **large} for seed in seeds]
     if not options.smoke:
-        cells += [{"what": "incidents", "method": "no time", "noise": noises[0], "seed": seeds[0], **large}]
+        cells += [
+            {"what": "incidents", "method": "no time", "noise": noises[0], "seed": seed, **large}
+            for seed in seeds
+        ]
+    for key, some in (("what", options.what), ("method", options.methods)):
+        cells = [one for one in cells if not some or one[key] in some.split(",")]
     frame = runner.run("together", cells, cell, n_jobs=options.n_jobs, store=options.store)
     shown = ["regimes", "hamming", "essential", "segments", "f1", "root_first", "ari", "fit_seconds"]
     shown = [name for name in shown if name in frame]
     print(f"\n{runner.machine()}; means over seeds:")
     print(frame.groupby(["what", "method", "noise"], sort=False)[shown].mean().round(3).to_string())
     quiet = frame[frame["what"] != "incidents"]
-    print(f"quiet services with one regime: {int((quiet['regimes'] == 1).sum())} of {len(quiet)}")
+    if len(quiet):
+        print(f"quiet services with one regime: {int((quiet['regimes'] == 1).sum())} of {len(quiet)}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from latentdo.choices import DENSITY, SOLVER
-from latentdo.data import Background, Circumstances
+from latentdo.data import ROWS, Background, Circumstances
 from latentdo.data.transforms import Preprocessor
 from latentdo.files import write_atomically
 from latentdo.model.fitted import FittedModel
@@ -93,7 +93,7 @@ def pack_result(result: FitResult) -> bytes:
     if result.groups is not None:
         arrays[_GROUPS] = result.groups
         grouped["group_names"] = [_pack(name) for name in result.group_names]
-    for name in ("time", "series", "batch"):
+    for name in ROWS:
         if (held := getattr(result.where, name)) is not None:
             arrays[_WHERE + name] = held
             grouped["where"] = {
@@ -287,7 +287,7 @@ def _where(state: Mapping[str, Any], arrays: dict[str, NDArray[Any]]) -> Circums
     held: dict[str, Any] = {**_taken(arrays, _WHERE)}
     if not held:
         return Circumstances()
-    if set(held) - {"time", "series", "batch"}:
+    if set(held) - set(ROWS):
         raise ResultFileError("holds circumstances of rows that this version does not know.")
     told = _mapping(state, "where")
     names: dict[str, Any] = {

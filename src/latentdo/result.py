@@ -278,7 +278,7 @@ class FitResult:
         return self._square(self.ancestor_probabilities)
 
     def regime_table(self) -> pd.DataFrame:
-        """One row a fitted row: its group, series, time and batch, if known, its regime and the probability of it."""
+        """One row a fitted row: group, series, time, batch and weight, if known, its regime and how sure that is."""
         best = self.regimes
         return pd.DataFrame(
             {

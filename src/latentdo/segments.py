@@ -34,14 +34,18 @@ class Weights(NamedTuple):
 def weigh_targets(model: FittedModel, rows: Rows, responsibilities: Array) -> Weights:
     """What regimes do to variables, in rows that are assigned so."""
     k, d = model.topology.targets.shape
+    responsibilities = rows.units.counted(responsibilities)
     counts = np.maximum(responsibilities.sum(axis=0), 1.0)
     explained = np.zeros((k, d))
     for regime, j in np.argwhere(model.topology.targets).tolist():
         ratio = _ratio(model, rows.z, regime, j)
         explained[regime, j] = float(responsibilities[:, regime] @ ratio) / counts[regime]
     means = responsibilities.T @ rows.z / counts[:, None]
-    rest = means[0] if responsibilities[:, 0].sum() > 1.0 else rows.z.mean(axis=0)
-    spread = np.maximum(rows.z.std(axis=0), np.finfo(float).tiny)
+    weights = rows.units.counted(np.ones(len(rows.z)))
+    middle = np.average(rows.z, axis=0, weights=weights)
+    rest = means[0] if responsibilities[:, 0].sum() > 1.0 else middle
+    variance = np.average((rows.z - middle) ** 2, axis=0, weights=weights)
+    spread = np.maximum(np.sqrt(variance), np.finfo(float).tiny)
     return Weights(explained, (means - rest) / spread)
 
 

@@ -96,6 +96,29 @@ def test_columns_conditions_and_options_reach_the_fit(page, table):
     assert '<th scope="row">observational</th><td class="mono">c0</td>' in report
 
 
+def test_times_and_weights_reach_the_fit_and_segments_are_shown(page):
+    drawn = simulate(n_variables=3, n_samples=600, random_state=1000, mean_duration=60, separation=6.0)
+    n = len(drawn.X)
+    X = drawn.X.assign(minute=range(n), counts=[0.0, 1.5] * (n // 2) + [1.0] * (n % 2))
+    upload(page, "service.csv", X.to_csv(index=False).encode())
+    page.selectbox(key="time").set_value("minute").run()
+    page.selectbox(key="sample_weight").set_value("counts").run()
+    page.number_input(key="n_init").set_value(1)
+    page.selectbox(key="noise").set_value("gaussian")
+    page.button(key="run").click().run()
+    finished(page)
+    assert not page.error
+    assert not page.exception
+    results = page.session_state["job"].results
+    assert pd.read_csv(results / "regimes.csv")["weight"].isin([1.0, 1.5]).all()
+    segments = pd.read_csv(results / "segments.csv", dtype={"regime": str})
+    assert len(page.dataframe[-1].value) == len(segments) > 0
+    one = segments["regime"].iloc[0]
+    page.multiselect(key="timeline").set_value([one]).run()
+    assert not page.exception
+    assert set(page.dataframe[-1].value["regime"]) == {one}
+
+
 def test_a_column_of_groups_reaches_the_fit(page):
     drawn = simulate(n_variables=3, n_samples=200, random_state=1, group_size=10)
     X = drawn.X.assign(plate=drawn.groups)

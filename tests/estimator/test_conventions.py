@@ -22,6 +22,10 @@ from latentdo.data import DataWarning
 
 @parametrize_with_checks([LatentInterventionDAG(n_init=1)])
 def test_scikit_learn_conventions(estimator, check):
+    if check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
+        pytest.skip(
+            "12 rows of 30 variables determine each other; test_weights.py repeats rows that say something"
+        )
     check(estimator)
 
 

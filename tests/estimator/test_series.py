@@ -161,3 +161,15 @@ def test_trials_hold_out_stretches_of_time(sticky):
     )
     assert tuned.best_estimator_.duration_ > 5.0
     assert tuned.score(sticky.X, time=time) > tuned.score(sticky.X)
+
+
+def test_a_background_that_moved_is_no_reason_to_search_from_nothing():
+    data = simulate(n_variables=3, n_samples=800, preset="dcdi", separation=4.0, random_state=1000)
+    batch = np.arange(len(data.X)) % 3
+    X = data.X * np.array([1.0, 2.0, 0.5])[batch, None] + np.array([0.0, 5.0, -4.0])[batch, None]
+    est = LatentInterventionDAG(density="linear", noise="any", n_init=1).fit(X, batch=batch)
+    steps = [entry["step"] for entry in est.history_]
+    assert "again" in steps
+    assert sum("residual" in step for step in steps) == 1
+    assert any(one["model"] == "one regime" for one in est.result_.comparison)
+    assert (est.adjacency_.to_numpy() == data.adjacency.to_numpy()).all()

@@ -10,6 +10,7 @@ from latentdo.app.job import Job
 from latentdo.app.messages import plain_text
 from latentdo.app.options import choose_options
 from latentdo.app.tables import choose_table
+from latentdo.app.timeline import show_timeline
 
 _ABOUT = {
     "report.html": "everything in one page that loads nothing from the network",
@@ -18,6 +19,8 @@ _ABOUT = {
     "edge_probabilities.csv": "probability of every arrow",
     "targets.csv": "what each regime changed",
     "regimes.csv": "regime of every row, with its probability",
+    "segments.csv": "when regimes were there, root causes first",
+    "lagged_adjacency.csv": "causes one or two rows earlier, 0/1",
     "model.safetensors": "the fitted model, for LatentInterventionDAG.load",
     "graph.graphml": "the graph for Cytoscape, Gephi, networkx",
     "bootstrap_edges.csv": "every arrow that occurred in a resample, with its support",
@@ -126,6 +129,7 @@ def _show(job: Job) -> None:
                 key=f"file-{name}",
                 on_click="ignore",
             )
+    show_timeline(job.results)
     st.iframe(job.results / "report.html", height=1000, alt="Report of the fit")
 
 

@@ -36,6 +36,7 @@ _WHERE = (
         "Column with batches",
         "Plates, days, sites or devices that may differ in level and scale of everything, for no reason of interest.",
     ),
+    ("sample_weight", "Column with weights", "How often each row counts: 2 like two rows, 0 not at all."),
 )
 _HEAD = 2000  # rows that tell which columns are numbers
 
@@ -113,10 +114,10 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         help="If rows belong together and share their condition, known or not (a plate, a run, an animal), choose the "
         "column that says which: weak effects show better in groups. It is no variable.",
     )
-    with st.expander("When and where rows were measured"):
+    with st.expander("When and where rows were measured, and how much they count"):
         where = {
             what: column.selectbox(words, (_NONE, *every), key=what, disabled=disabled, help=reason)
-            for column, (what, words, reason) in zip(st.columns(3), _WHERE, strict=True)
+            for column, (what, words, reason) in zip(st.columns(len(_WHERE)), _WHERE, strict=True)
         }
     special = {labels, together, *where.values()}
     chosen = st.multiselect(
@@ -160,8 +161,8 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         for what, column in found.items()
     }
     measured = {what: texts[what] for what in where if what in texts}
-    if "time" in measured:  # numbers stay numbers
-        measured["time"] = tuple(found["time"].tolist())
+    for what in {"time", "sample_weight"} & set(measured):  # numbers stay numbers
+        measured[what] = tuple(found[what].tolist())
     return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups"), measured))
 
 

@@ -18,7 +18,7 @@ from latentdo.bootstrap import storage
 from latentdo.bootstrap.effects import resampled_effects
 from latentdo.bootstrap.resample import KINDS, Resample, fit_resample
 from latentdo.bootstrap.summary import summarise
-from latentdo.data import Dataset
+from latentdo.data import ROWS, Dataset
 from latentdo.effects import usual_shift
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count, plain, read_rows
@@ -126,6 +126,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        sample_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit all rows, then the resamples that are still missing.
@@ -142,6 +143,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Groups are drawn whole.
         time, series, batch
             See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are drawn whole.
+        sample_weight
+            See :meth:`LatentInterventionDAG.fit`. Rows are drawn with their weights, whatever these are.
         progress : callable, optional
             Called with a dict after every fit.
         """
@@ -154,6 +157,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             "time": time,
             "series": series,
             "batch": batch,
+            "sample_weight": sample_weight,
         }
         dataset = read_rows(base, X, **known)
         fingerprint = self._fingerprint(base, dataset)
@@ -253,7 +257,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             **({} if dataset.groups is None else {"groups": _digest(dataset.groups.tolist())}),
             **{
                 name: _digest(held.tolist())
-                for name in ("time", "series", "batch")
+                for name in ROWS
                 if (held := getattr(dataset.where, name)) is not None
             },
             "estimator": _digest(parameters),

@@ -82,7 +82,9 @@ def fit_resample(
     if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
         raise KeyboardInterrupt
     found: FitResult = estimator.result_
-    responsibilities = estimator.predict_proba(dataset.to_frame(), **dataset.together())
+    where = dataset.together()
+    del where["sample_weight"]  # of no concern to the regime of a row
+    responsibilities = estimator.predict_proba(dataset.to_frame(), **where)
     if dataset.regimes is not None:  # what is known of a row is not to be guessed again
         place = [
             found.regime_names.index(label) for label in dataset.regime_labels if label in found.regime_names

@@ -39,6 +39,7 @@ def gather(
         "time": known.time_column,
         "series": known.series_column,
         "batch": known.batch_column,
+        "sample_weight": known.weight_column,
         "ids": known.id_column,
     }
     X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
@@ -69,6 +70,11 @@ def gather_stream(
                 f"--{name.replace('_', '-')} is not for --stream: rows that belong together are assigned together, and "
                 "may lie anywhere. Fit as many of them as fit into memory, without --stream."
             )
+    if known.weight_column is not None:
+        raise ValueError(
+            "--weight-column is not for --stream, which takes every row once. Fit as many rows as fit into memory, "
+            "without --stream."
+        )
     arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
     _check_known(known)
     _, names = parts_of(data, read.columns, known.regime_column)

@@ -165,6 +165,9 @@ class KnownOptions:
     batch_column
         Column that says in which batch (plate, day, site, device) a row was measured. Batches may differ in level and
         scale of everything, which is then neither a cause nor an intervention. It is no variable.
+    weight_column
+        Column that says how often each row counts, from 0: a row of weight 2 counts like two, and one of weight 0 is
+        left out. It is no variable.
     id_column
         Column with a name of each row, all different: tables that are written call rows by it. It is no variable.
     knowledge
@@ -178,6 +181,7 @@ class KnownOptions:
     time_column: str | None = None
     series_column: str | None = None
     batch_column: str | None = None
+    weight_column: str | None = None
     id_column: str | None = None
     knowledge: Path | None = None
 

@@ -5,18 +5,20 @@ type; targets as a matrix, a table or a dict) becomes one canonical form here. N
 what cannot be used is refused with row, column and remedy.
 
 ``table`` turns tables into numbers, ``labels`` turns regimes and targets into integers, ``together`` says which rows
-belong together, ``dataset`` joins them all.
+belong together, ``weights`` how much they count, ``dataset`` joins them all.
 """
 
 from latentdo.data.background import Background
-from latentdo.data.circumstances import Circumstances
+from latentdo.data.circumstances import ROWS, Circumstances
 from latentdo.data.dataset import Dataset, content_hash
 from latentdo.data.labels import REFERENCE_LABEL, is_unknown, is_writable
 from latentdo.data.table import DataWarning, Missing, table_to_array, validate_rows
 from latentdo.data.together import encode_groups, read_circumstances
+from latentdo.data.weights import encode_weights
 
 __all__ = [
     "REFERENCE_LABEL",
+    "ROWS",
     "Background",
     "Circumstances",
     "DataWarning",
@@ -24,6 +26,7 @@ __all__ = [
     "Missing",
     "content_hash",
     "encode_groups",
+    "encode_weights",
     "is_unknown",
     "is_writable",
     "read_circumstances",

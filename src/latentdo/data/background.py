@@ -134,21 +134,22 @@ class Background:
             return found
         usual = where.usual_gap()
         waves = _waves(where.time, periods)
-        first = _regress(np.column_stack([waves, others]), rest)
+        first = _regress(np.column_stack([waves, others]), rest, where.weight)
         later, shifts = first, Shifts()
         before = where.before(lags, usual)
         whole = np.flatnonzero((before >= 0).all(axis=0)) if lags else np.empty(0, dtype=np.int64)
         if whole.size <= MOST_LAGS * (waves.shape[1] + lags * z.shape[1]):
             lags, before = 0, before[:0]
-        same = None
-        if responsibilities is not None and lags:
+        weights = None if where.weight is None else where.weight[whole]
+        if responsibilities is not None and lags:  # steps within a regime
             same = (responsibilities[whole] * responsibilities[before[0, whole]]).sum(axis=1)
+            weights = same if weights is None else same * weights
         shift = np.zeros_like(rest)
         for turn in range(ROUNDS if lags else 0):
             usually = rest - shift
             past = [usually[row[whole]] for row in before]
             design = np.column_stack([waves[whole], *past, others[whole]])
-            later = _regress(design, usually[whole], same)
+            later = _regress(design, usually[whole], weights)
             new = np.zeros_like(rest)
             new[whole] = usually[whole] - design @ later.coefficients
             # Shifts inflate what is usual; until they are known, all variables together show them best.
@@ -200,11 +201,12 @@ class Background:
         rest = (z - level - shift) / scale
         before = where.before(self.lags, self.usual)
         whole = np.flatnonzero((before >= 0).all(axis=0))
+        weights = None if where.weight is None else where.weight[whole]
         waves = _waves(where.time[whole], self.periods)
         past = np.column_stack([rest[row[whole]] for row in before])
         for j in range(d):
             causes = rest[np.ix_(whole, np.flatnonzero(adjacency[:, j]))]
-            fitted = _regress(np.column_stack([waves, causes, past]), rest[whole, j : j + 1])
+            fitted = _regress(np.column_stack([waves, causes, past]), rest[whole, j : j + 1], weights)
             found[:, :, j] = fitted.coefficients[-self.lags * d :, 0].reshape(self.lags, d) != 0.0
         return found
 
@@ -264,7 +266,7 @@ class Background:
                     f"batch {name!r} was not fitted, and its {rows.size} rows are too few to tell its level and scale; "
                     f"pass at least {BATCH_ROWS} rows of it"
                 )
-            level[rows], scale[rows] = _typical(z, rows, _last(where))
+            level[rows], scale[rows] = _typical(z, rows, where, _last(where))
         return level, scale
 
     def typical_unit(self) -> Array:
@@ -339,20 +341,34 @@ def _last(where: Circumstances) -> NDArray[np.int64] | None:
     return None if where.time is None else where.before(1, where.usual_gap())[0]
 
 
-def _typical(z: Array, rows: NDArray[np.int64], last: NDArray[np.int64] | None) -> tuple[Array, Array]:
+def _typical(
+    z: Array, rows: NDArray[np.int64], where: Circumstances, last: NDArray[np.int64] | None
+) -> tuple[Array, Array]:
     """Level and scale of a batch, by quartiles: interventions on a minority do not move them much.
 
     Where rows are in order of time, the scale is that of steps from one to the next: levels that wander tell nothing.
     """
     own = z[rows]
-    low, middle, high = np.quantile(own, (0.25, 0.5, 0.75), axis=0)
+    low, middle, high = _quartiles(own, where, rows)
     if last is not None:
         later = rows[np.isin(last[rows], rows)]
         if later.size >= BATCH_ROWS:
             own = z[later] - z[last[later]]
-            low, high = np.quantile(own, (0.25, 0.75), axis=0)
+            low, _, high = _quartiles(own, where, later)
     spread = (high - low) / NORMAL_RANGE
     return middle, np.maximum(np.where(spread > 0.0, spread, own.std(axis=0)), SMALLEST)
+
+
+def _quartiles(values: Array, where: Circumstances, rows: NDArray[np.int64]) -> Array:
+    """Quartiles of some rows' values, ``[3, d]``."""
+    shares = np.array([0.25, 0.5, 0.75])
+    if where.weight is None:
+        return np.asarray(np.quantile(values, shares, axis=0))
+    order = np.argsort(values, axis=0)
+    below = np.cumsum(where.weight[rows][order], axis=0)
+    at = [np.searchsorted(column, shares * column[-1]) for column in below.T]
+    ordered = np.take_along_axis(values, order, axis=0)
+    return np.asarray(np.take_along_axis(ordered, np.stack(at, axis=1), axis=0))
 
 
 def _batches(z: Array, where: Circumstances, others: Array) -> tuple[Array, Array]:
@@ -361,20 +377,24 @@ def _batches(z: Array, where: Circumstances, others: Array) -> tuple[Array, Arra
     assert batch is not None
     rest = z
     if others.shape[1]:
-        held = np.eye(n_batches)[batch]
-        coefficients = np.linalg.lstsq(np.column_stack([held, others]), z, rcond=None)[0]
+        held = np.column_stack([np.eye(n_batches)[batch], others])
+        root = np.sqrt(np.ones(len(z)) if where.weight is None else where.weight)[:, None]
+        coefficients = np.linalg.lstsq(held * root, z * root, rcond=None)[0]
         rest = z - others @ coefficients[n_batches:]
     level, scale = np.empty((n_batches, z.shape[1])), np.empty((n_batches, z.shape[1]))
     for code in range(n_batches):
         rows = np.flatnonzero(batch == code)
-        level[code], scale[code] = _typical(rest, rows, last)
+        level[code], scale[code] = _typical(rest, rows, where, last)
         if others.shape[1] and last is None:  # nothing is left to guard against
-            level[code] = rest[rows].mean(axis=0)
-            scale[code] = np.maximum(rest[rows].std(axis=0), SMALLEST)
+            weights = None if where.weight is None else where.weight[rows]
+            level[code] = np.average(rest[rows], axis=0, weights=weights)
+            variance = np.average((rest[rows] - level[code]) ** 2, axis=0, weights=weights)
+            scale[code] = np.maximum(np.sqrt(variance), SMALLEST)
     few = np.bincount(batch, minlength=n_batches) < BATCH_ROWS
     if few.any():  # too few to tell their scale: it is that of the others
         rows = np.arange(len(z))
-        usual = _typical(rest - level[batch], rows, last)[1] if few.all() else np.median(scale[~few], axis=0)
+        rest = rest - level[batch]
+        usual = _typical(rest, rows, where, last)[1] if few.all() else np.median(scale[~few], axis=0)
         scale[few] = usual
     return level, scale
 

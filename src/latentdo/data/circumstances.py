@@ -1,4 +1,4 @@
-"""When and where rows were measured."""
+"""When and where rows were measured, and how much they count."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ DAY, WEEK = 86_400.0, 604_800.0
 PERIODS: Final[Mapping[str, float]] = {"hour": 3600.0, "day": DAY, "week": WEEK, "year": 365.2425 * DAY}
 """Cycles that have a name, in seconds."""
 
+ROWS: Final = ("time", "series", "batch", "weight")
+"""What is said of every row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Circumstances:
-    """When and where rows were measured; everything may be unknown.
+    """When and where rows were measured, and how much they count; everything may be unknown.
 
     Parameters
     ----------
@@ -46,6 +49,8 @@ class Circumstances:
         The user's names of the series; series with larger numbers are rows on their own.
     counted : bool
         Whether nobody gave times, and they are the numbers of rows.
+    weight : ndarray [n], optional
+        How often every row counts, above 0; once, if that is unknown.
     """
 
     time: Array | None = None
@@ -55,6 +60,7 @@ class Circumstances:
     dated: bool = False
     series_names: tuple[Hashable, ...] = ()
     counted: bool = False
+    weight: Array | None = None
 
     def check(self, n_rows: int) -> None:
         """Refuse what could not be said of so many rows, with a :class:`ValueError`."""
@@ -73,14 +79,24 @@ class Circumstances:
                 raise ValueError(f"{name} is not one number from 0 per row")
         if self.series is not None and self.time is None:
             raise ValueError("series have no time")
+        if self.weight is not None and not (
+            self.weight.shape == (n_rows,)
+            and self.weight.dtype.kind == "f"
+            and np.isfinite(self.weight).all()
+            and (self.weight > 0.0).all()
+        ):
+            raise ValueError("weight is not one positive number per row")
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Those of some rows."""
         picked: dict[str, Any] = {
-            name: None if (held := getattr(self, name)) is None else held[rows]
-            for name in ("time", "series", "batch")
+            name: None if (held := getattr(self, name)) is None else held[rows] for name in ROWS
         }
         return replace(self, **picked)
+
+    def total(self, n_rows: int) -> float:
+        """How many rows so many count for."""
+        return float(n_rows) if self.weight is None else float(self.weight.sum())
 
     def shown(self, times: Array) -> Any:
         """Times in the user's form, ``[n]``: dates, if they were dates."""
@@ -103,6 +119,8 @@ class Circumstances:
             found["time"] = self.shown(self.time)
         if self.batch is not None:
             found["batch"] = pd.Series([self.batch_names[code] for code in self.batch.tolist()], dtype=object)
+        if self.weight is not None:
+            found["weight"] = self.weight
         return found
 
     def order(self) -> tuple[NDArray[np.int64], Array]:

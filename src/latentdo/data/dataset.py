@@ -29,6 +29,7 @@ from latentdo.data.table import (
 )
 from latentdo.data.together import encode_groups, label_groups, read_circumstances
 from latentdo.data.transforms import Preprocessor
+from latentdo.data.weights import check_weights, encode_weights
 
 Array = NDArray[np.float64]
 
@@ -62,13 +63,14 @@ class Dataset:
     row_index : ndarray [n] of int64, optional
         Position of each row in the table the user passed; ``0 .. n - 1`` by default.
     n_dropped : int
-        Rows of that table left out on request (``missing="drop"``).
+        Rows of that table left out on request (``missing="drop"``, or a weight of 0).
     groups : ndarray [n] of int64, optional
         Group of each row: rows of a group share their regime. None if rows do not belong together.
     group_labels : tuple
         The user's label of each group; groups with larger numbers are rows on their own.
     where : Circumstances
-        Time, series and batch of each row, as far as they are known. Neighbours in time tend to share their regime.
+        Time, series, batch and weight of each row, as far as they are known. Neighbours in time tend to share their
+        regime; a row of weight 2 counts like two.
     background : Background, optional
         What these explain; ``expected`` and ``unit`` are then what it says of the rows, ``[n, d]``.
 
@@ -142,6 +144,7 @@ class Dataset:
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        sample_weight: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -172,6 +175,8 @@ class Dataset:
             Rows of different series are no neighbours. Without ``time``, rows are in order.
         batch : sequence of n labels, optional
             Batches may differ in level and scale of everything, see :class:`.Background`.
+        sample_weight : sequence of n numbers, or a number, optional
+            How often each row counts: 2 as if it were there twice, 0 as if it were not there.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -193,27 +198,34 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat, values are rounded or shared by many rows, labels were given without saying which of them is
-            observational, or a label with very few rows is spelt almost as another one.
+            rows repeat or count very often, values are rounded or shared by many rows, labels were given without saying
+            which of them is observational, or a label with very few rows is spelt almost as another one.
         """
         if missing not in ("error", "drop"):
             raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
         values, names = table_to_array(X, columns)
         n_all = len(values)
         kept = np.arange(n_all)
-        if missing == "drop":
-            kept = np.flatnonzero(np.isfinite(values).all(axis=1))
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        weights = None if sample_weight is None else encode_weights(sample_weight, n_all, index)
+        if weights is not None:
+            kept = np.flatnonzero(weights > 0.0)
             values = values[kept]
+            check_weights(weights[kept], kept)
+        if missing == "drop":
+            whole = np.isfinite(values).all(axis=1)
+            kept, values = kept[whole], values[whole]
             if len(kept) < min(2, n_all):
                 raise ValueError(
                     f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns "
                     "with the most missing values first, or fill them in."
                 )
-        check_finite(values, names)
+        check_finite(values, names, row_index=kept)
         check_array(values, ensure_min_samples=2)
         if not allow_constant:
             check_varying(values, names)
-        preprocessor = Preprocessor.fit(values, transform, names, row_index=kept)
+        where = read_circumstances(kept, n_all, index, time=time, series=series, batch=batch, weights=weights)
+        preprocessor = Preprocessor.fit(values, transform, names, row_index=kept, weights=where.weight)
         spread = np.where(values.min(axis=0) < values.max(axis=0), preprocessor.scale, 0.0)
         warn_about_shape(len(values), spread, names)
         warn_about_copies(
@@ -222,8 +234,7 @@ class Dataset:
         )
         warn_about_repeats(values)
         values.setflags(write=False)
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept))
+        found = cls(values, names, preprocessor, row_index=kept, n_dropped=n_all - len(kept), where=where)
         group_labels: Sequence[Hashable] = ()
         if groups is not None:
             members, group_labels = encode_groups(groups, kept, n_all, index)
@@ -233,9 +244,6 @@ class Dataset:
                 "groups were given together with time or series; rows of a group share their regime, neighbours in "
                 "time only tend to: choose one."
             )
-        found = replace(
-            found, where=read_circumstances(kept, n_all, index, time=time, series=series, batch=batch)
-        )
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -288,7 +296,7 @@ class Dataset:
         return found
 
     def together(self) -> dict[str, Any]:
-        """Which rows belong together, and when and where they were measured: arguments of a fit to the same rows."""
+        """Which rows belong together, when and where they were measured, and how much they count, for another fit."""
         where = self.where
         names = where.batch_names
         return {
@@ -296,12 +304,23 @@ class Dataset:
             "time": None if where.time is None or where.counted else where.shown(where.time),
             "series": where.series,
             "batch": None if where.batch is None else [names[code] for code in where.batch.tolist()],
+            "sample_weight": where.weight,
         }
 
     @property
     def time(self) -> Array | None:
         """Time of every row, if that is known."""
         return self.where.time
+
+    @property
+    def weight(self) -> Array | None:
+        """How often every row counts, if not once."""
+        return self.where.weight
+
+    @property
+    def total(self) -> float:
+        """How many rows those here count for."""
+        return self.where.total(self.n_rows)
 
     def explained(
         self,

@@ -172,8 +172,12 @@ def check_finite(
     values: Array,
     names: Sequence[str],
     remedy: str = 'pass missing="drop" to leave out these rows, or fill them in',
+    row_index: NDArray[np.int64] | None = None,
 ) -> None:
-    """Refuse NaN and infinity, naming the first cell and the count in each column."""
+    """Refuse NaN and infinity, naming the first cell and the count in each column.
+
+    ``row_index`` are the numbers of rows in the user's table, if some were left out before.
+    """
     bad = ~np.isfinite(values)
     if not bad.any():
         return
@@ -181,8 +185,9 @@ def check_finite(
     kind = "NaN" if np.isnan(values[row, j]) else "inf"
     counts = [f"{names[int(i)]!r} {int(bad[:, i].sum())}" for i in np.flatnonzero(bad.any(axis=0))]
     more = f", ... ({len(counts)} columns in all)" if len(counts) > _SHOWN else ""
+    shown = row if row_index is None else int(row_index[row])
     raise ValueError(
-        f"Input X contains NaN or infinity: the first is {kind} in row {row} (counted from 0), column "
+        f"Input X contains NaN or infinity: the first is {kind} in row {shown} (counted from 0), column "
         f"{names[j]!r}. Such cells by column: {', '.join(counts[:_SHOWN])}{more}. To go on, {remedy}."
     )
 

@@ -61,8 +61,12 @@ def read_circumstances(
     time: Any = None,
     series: Any = None,
     batch: Any = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> Circumstances:
-    """When and where rows were measured, whatever the user's form; with ``series`` alone, rows are in order."""
+    """When and where rows were measured, whatever the user's form; with ``series`` alone, rows are in order.
+
+    ``weights`` say how much each of the ``n_rows`` counts; all once is nothing to say.
+    """
     where = Circumstances()
     if time is not None:
         values, dated = encode_time(time, rows, n_rows, index)
@@ -74,6 +78,8 @@ def read_circumstances(
     if batch is not None:
         codes, names = encode_batches(batch, rows, n_rows, index)
         where = replace(where, batch=codes, batch_names=tuple(names))
+    if weights is not None and (weights[rows] != 1.0).any():
+        where = replace(where, weight=weights[rows])
     return where
 
 

@@ -73,6 +73,7 @@ class Preprocessor:
         transform: str = "none",
         columns: tuple[str, ...] | None = None,
         row_index: NDArray[np.int64] | None = None,
+        weights: Array | None = None,
     ) -> Self:
         """Learn the transform and the scaling from ``x [n, d]``.
 
@@ -86,6 +87,8 @@ class Preprocessor:
             Names for messages; ``X1 .. Xd`` by default.
         row_index : ndarray [n], optional
             Row numbers for messages, where rows of the user's table were dropped before.
+        weights : ndarray [n], optional
+            How often every row counts.
 
         Raises
         ------
@@ -106,11 +109,15 @@ class Preprocessor:
         _check_float64(constant | (np.ptp(values, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
         name = cast("TransformName", transform)
         d = values.shape[1]
-        knots = tuple(_rank_knots(values[:, j]) for j in range(d)) if name == "rank-gaussian" else ()
+        knots = tuple(_rank_knots(values[:, j], weights) for j in range(d)) if name == "rank-gaussian" else ()
         raw = cls(name, tuple(columns), np.zeros(d), np.ones(d), knots)
         raw._check_domain(values, row_index)
         transformed = raw._transformed(values)
-        mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
+        if weights is None:
+            mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
+        else:
+            mean = np.average(transformed, axis=0, weights=weights)
+            scale = np.sqrt(np.average((transformed - mean) ** 2, axis=0, weights=weights))
         mean[constant] = transformed[0, constant]
         scale[constant] = 1.0
         _check_float64(constant | (np.ptp(transformed, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
@@ -304,16 +311,17 @@ def _frozen(array: Array) -> Array:
     return array
 
 
-def _rank_knots(column: Array) -> tuple[Array, Array]:
+def _rank_knots(column: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Choose knots of the rank-gaussian map: distinct values, and the normal quantile of their mean rank.
 
     Ties share their mean rank. Knots are spaced by equal mass, refined geometrically towards both ends, so
     that tails are resolved where rows are few, out to the extremes.
     """
-    n = column.size
-    values, counts = np.unique(column, return_counts=True)
+    values, which = np.unique(column, return_inverse=True)
+    counts = np.bincount(which, weights)
+    n = counts.sum()
     quantiles = ndtri((np.cumsum(counts) - counts / 2.0) / n)
-    segments = max(2, min(_MAX_SEGMENTS, n // _ROWS_PER_SEGMENT))
+    segments = max(2, min(_MAX_SEGMENTS, int(n // _ROWS_PER_SEGMENT)))
     inner = np.arange(1, segments) / segments
     tail = 0.5 ** np.arange(1, 64) / segments
     tail = tail[tail * n >= _ROWS_PER_SEGMENT]

@@ -39,7 +39,7 @@ class Refit:
 class Known:
     """What the fit was told: a label a row (None where unknown), whether targets were given, and groups of rows.
 
-    ``where`` has the times of rows, if they were in order.
+    ``where`` has the times of rows, if they were in order, and their weights.
     """
 
     labels: Sequence[Hashable | None] | None
@@ -72,7 +72,7 @@ def refit(
     together: dict[str, Any] = {"groups": told.groups, "time": told.where.time, "series": told.where.series}
     with collecting():  # the fit to the user's rows has spoken
         try:
-            estimator.fit(X, **arguments, **together)
+            estimator.fit(X, **arguments, **together, sample_weight=told.where.weight)
             found = estimator.predict(X, **together)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
             return str(error)
@@ -106,7 +106,8 @@ def _simulate(
     model, n = result.model, len(result.responsibilities)
     weights = model.topology.weights / model.topology.weights.sum()
     units, size = Groups.of(known.groups), min(n, max_rows)
-    if known.labels is not None or known.groups is not None or known.where.time is not None:
+    told = (known.labels, known.groups, known.where.time, known.where.weight)
+    if any(one is not None for one in told):
         rows = np.arange(n) if n <= max_rows else units.draw(n, max_rows, rng)
         if known.where.time is not None:  # neighbours
             rows = np.sort(known.where.order()[0][:size])
@@ -117,7 +118,7 @@ def _simulate(
             groups=None if known.groups is None else known.groups[rows],
             where=known.where.take(rows),
         )
-    regimes = units.spread(rng.choice(len(weights), size=units.number(size), p=weights))
+    regimes = units.spread(rng.choice(len(weights), size=int(units.number(size)), p=weights))
     if known.where.time is not None:
         regimes = _lasting(regimes, known.where, model.topology.duration, rng)
     if known.labels is not None:

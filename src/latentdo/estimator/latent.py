@@ -27,12 +27,12 @@ from latentdo.estimator.arguments import (
 from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
-from latentdo.model.assignment import SEPARATE, Units
+from latentdo.model.assignment import Groups
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
-from latentdo.result import FitResult
+from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
 from latentdo.solvers.hidden_values import responsibilities_of_seen
 
@@ -246,6 +246,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        sample_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Find graph, regimes and targets.
@@ -275,6 +276,12 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         batch : sequence of n labels, optional
             Batches (plates, days, sites, devices) may differ in level and scale of all variables for reasons that are
             neither causes nor interventions. Both are taken away. A regime that only one batch has is said to be one.
+        sample_weight : sequence of n numbers, or a number, optional
+            How often each row counts, as in scikit-learn: a row of weight 2 counts like two equal rows, and one of
+            weight 0 is left out, so that ``regimes_`` and ``responsibilities_`` have no entry for it (``predict`` has).
+            The evidence counts rows by their weights; weights that only compare rows should therefore add up to the
+            number of rows. Only with ``solver="search"``, and not for networks, which ``density="auto"`` then does not
+            try.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -292,6 +299,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 time=time,
                 series=series,
                 batch=batch,
+                sample_weight=sample_weight,
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
@@ -302,6 +310,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if request.chosen_solver == "search" and self.device != "cpu":
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
             warn(notes[-1], UserWarning, stacklevel=2)
+        if dataset.weight is not None and request.chosen_density.search == "auto":
+            notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
         result = solve(dataset, request, report)
         self._conclude(result, dataset, notes)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
@@ -396,6 +406,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["series"] = 1 if series is None else int(np.unique(series).size)
         if dataset.where.batch is not None:
             configuration["batches"] = len(dataset.where.batch_names)
+        if dataset.weight is not None:
+            configuration["weight"] = dataset.total
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         self._labels = dataset.labels()
@@ -412,9 +424,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         from latentdo.segments import find_segments, weigh_targets
 
         where = dataset.where
-        units: Units = (
-            SEPARATE if where.time is None else Series.by_time(where.time, where.series, dataset.n_rows)
-        )
+        units = Groups.of(None, where.weight)
+        if where.time is not None:
+            units = Series.by_time(where.time, where.series, dataset.n_rows, where.weight)
         rows = result.read(dataset.x, where, units)
         explained, moved = weigh_targets(result.model, rows, result.responsibilities)
         segments = None if where.time is None else find_segments(result, rows)
@@ -449,10 +461,13 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
         given the rows before.
         """
-        rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        return self._score_read(self._read(X, groups=groups, time=time, series=series, batch=batch))
+
+    def _score_read(self, rows: Rows) -> Array:
+        """Log-density of rows in the user's units, as often as they count, ``[n]``."""
         density = self.result_.model.score_samples(rows.z, rows.units)
-        density = density + self.result_.preprocessor.log_jacobian(rows.x)
-        return np.asarray(density - np.log(rows.unit).sum(axis=1))
+        change = self.result_.preprocessor.log_jacobian(rows.x) - np.log(rows.unit).sum(axis=1)
+        return np.asarray(density + rows.units.counted(change))
 
     def score(
         self,
@@ -463,9 +478,17 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        sample_weight: Any = None,
     ) -> float:
-        """Mean log-density a row in the user's units; with groups, that of all groups divided by the rows."""
-        return float(self.score_samples(X, groups=groups, time=time, series=series, batch=batch).mean())
+        """Mean log-density a row in the user's units; with groups, that of all groups divided by the rows.
+
+        A row of weight 2, see :meth:`fit`, counts like two.
+        """
+        rows = self._read(
+            X, groups=groups, time=time, series=series, batch=batch, sample_weight=sample_weight
+        )
+        found = self._score_read(rows)
+        return float(found.sum() / rows.units.counted(np.ones(len(found))).sum())
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file (safetensors and JSON, no pickle)."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, read_circumstances, validate_rows
+from latentdo.data import encode_groups, encode_weights, read_circumstances, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
-from latentdo.model.assignment import SEPARATE, Groups, Units
+from latentdo.model.assignment import Groups, Units
 from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
@@ -299,23 +299,34 @@ class Questions:
         )
 
     def _read(
-        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
+        sample_weight: Any = None,
     ) -> Rows:
-        """New rows, and how they belong together, as the user says."""
+        """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
         x = validate_rows(X, result.columns, estimator=type(self).__name__)
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")
         index = X.index if isinstance(X, pd.DataFrame) else None
-        rows = np.arange(len(x))
-        where = read_circumstances(rows, len(x), index, time=time, series=series, batch=batch)
-        units: Units = SEPARATE
+        n, weights = len(x), None
+        rows = np.arange(n)
+        if sample_weight is not None:
+            weights = encode_weights(sample_weight, n, index)
+            rows = np.flatnonzero(weights > 0.0)
+        where = read_circumstances(rows, n, index, time=time, series=series, batch=batch, weights=weights)
         if where.time is not None:
-            units = Series.by_time(where.time, where.series, len(x))
-        elif groups is not None:
-            units = Groups.of(encode_groups(groups, rows, len(x), index)[0])
-        return result.read(x, where, units)
+            units: Units = Series.by_time(where.time, where.series, n, where.weight)
+        else:
+            members = None if groups is None else encode_groups(groups, rows, n, index)[0]
+            units = Groups.of(members, where.weight)
+        return result.read(x[rows], where, units)
 
     def _known_labels(self) -> list[Hashable | None] | None:
         """What ``fit`` was told of the regimes: a label a row, None where unknown; None if nothing."""

@@ -8,13 +8,16 @@ Rows need not have regimes of their own. :class:`Units` says how they belong tog
 the rows of a group *g* share one regime, so that their log-densities add up and its weight is paid once,
 
 .. math:: q(z_g = k) \propto \exp\Bigl(\sum_{i \in g} \log p(x_i \mid k) + \log \beta_k\Bigr).
+
+Nor need they count once each. A row of weight :math:`w_i` counts like :math:`w_i` equal rows: on its own it has the
+posterior of one row and :math:`w_i` times its log-likelihood; in a group it adds :math:`w_i \log p(x_i \mid k)`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,12 +85,23 @@ class Prior(NamedTuple):
 
 
 class Units:
-    """How rows belong together: here not at all, every row is a unit that has a regime of its own.
+    """How rows belong together: here not at all, every row is a unit that has a regime of its own, and counts once.
 
     A unit is what a regime is drawn for: weights are shares of units. Whoever assigns rows, counts what is assigned, or
     takes some of the rows asks here, and need not know what a unit is. Mechanisms are about rows, whatever the units:
-    their parameters and costs count rows.
+    their parameters and costs count rows, as often as these count (:meth:`counted`).
     """
+
+    single: ClassVar[bool] = True
+    """Whether units are rows, so that shares of units are shares of what rows count."""
+
+    def counted(self, values: Array) -> Array:
+        """What rows carry, ``[n, ...]``, as often as they count."""
+        return values
+
+    def repeats(self) -> Array:
+        """How often every row counts, ``[n]``, for compiled code; empty if once each."""
+        return np.empty(0)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """There is one :data:`SEPARATE`, also in another process."""
@@ -110,7 +124,7 @@ class Units:
         """Rows that go together as a whole, where it is proposed who might leave a regime."""
         return self
 
-    def number(self, n_rows: int) -> int:
+    def number(self, n_rows: int) -> float:
         """How many units so many rows are; only for all rows together."""
         return n_rows
 
@@ -155,6 +169,60 @@ SEPARATE = Units()
 """Rows that do not belong together."""
 
 
+def _times(values: Array, repeats: Array) -> Array:
+    """Rows ``[n, ...]`` as often as they count, ``[n]``."""
+    return values * repeats.reshape(-1, *[1] * (values.ndim - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Units):
+    """Rows on their own that count more or less often than once: one of weight 2 is two units.
+
+    Parameters
+    ----------
+    weights : ndarray [n]
+        How often every row counts, above 0.
+
+    Examples
+    --------
+    >>> rows = Weighted(np.array([1.0, 3.0]))
+    >>> rows.prior(np.eye(2)).weights
+    array([0.25, 0.75])
+    """
+
+    weights: Array
+
+    def counted(self, values: Array) -> Array:
+        """See :class:`Units`."""
+        return _times(values, self.weights)
+
+    def repeats(self) -> Array:
+        """See :class:`Units`."""
+        return self.weights
+
+    def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
+        """See :class:`Units`."""
+        found = assign(log_density, prior.weights, labels)
+        return Assignment(found.responsibilities, found.log_likelihood * self.weights)
+
+    def prior(self, responsibilities: Array) -> Prior:
+        """See :class:`Units`."""
+        return Prior(self.weights @ responsibilities / self.weights.sum())
+
+    def number(self, n_rows: int) -> float:
+        """See :class:`Units`."""
+        assert n_rows == self.weights.size
+        return float(self.weights.sum())
+
+    def total(self, values: Array) -> Any:
+        """See :class:`Units`."""
+        return self.weights @ values
+
+    def take(self, rows: NDArray[np.int64]) -> Units:
+        """See :class:`Units`."""
+        return Weighted(self.weights[rows])
+
+
 @dataclass(frozen=True, eq=False)
 class Groups(Units):
     """Rows in groups, each of which has one regime.
@@ -163,6 +231,8 @@ class Groups(Units):
     ----------
     members : ndarray [n] of int64
         Group of every row, from 0; every number up to the largest occurs.
+    weights : ndarray [n], optional
+        How often every row counts, above 0. A group is one unit all the same.
 
     Examples
     --------
@@ -174,35 +244,52 @@ class Groups(Units):
            [0.6, 0.4]])
     """
 
+    single: ClassVar[bool] = False
     members: NDArray[np.int64]
+    weights: Array | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, codes: NDArray[np.int64] | None) -> Units:
-        """Units of rows with these groups, any integers; None: rows do not belong together.
+    def of(cls, codes: NDArray[np.int64] | None, weights: Array | None = None) -> Units:
+        """Units of rows with these groups, any integers, and weights; None: rows do not belong together, or count once.
 
-        Groups of one row each are no groups.
+        Groups of one row each are no groups, unless a row counts several times, with one regime.
         """
         if codes is None:
-            return SEPARATE
+            return SEPARATE if weights is None else Weighted(weights)
         members = _renumbered(codes)
-        return SEPARATE if members.size == 0 or members.max() + 1 == members.size else cls(members)
+        if weights is None and (members.size == 0 or members.max() + 1 == members.size):
+            return SEPARATE
+        return cls(members, weights=weights)
+
+    def counted(self, values: Array) -> Array:
+        """See :class:`Units`."""
+        return values if self.weights is None else _times(values, self.weights)
+
+    def repeats(self) -> Array:
+        """See :class:`Units`."""
+        return np.empty(0) if self.weights is None else self.weights
 
     @cached_property
     def sizes(self) -> Array:
         """Rows of every group."""
         return np.bincount(self.members).astype(np.float64)
 
+    @cached_property
+    def counts(self) -> Array:
+        """Rows of every group, as often as they count."""
+        return np.asarray(np.bincount(self.members, self.weights), dtype=np.float64)
+
     def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """See :class:`Units`; a row's label is that of its group, and rows that no regime can explain are left out."""
         pooled = np.zeros((self.sizes.size, log_density.shape[1]))
-        lost = np.zeros(self.sizes.size)
+        lost, hopeless = np.zeros(self.sizes.size), np.ones(self.sizes.size, dtype=np.bool_)
         known = np.full(self.sizes.size, -1, dtype=np.int64)
         if labels is not None:
             known[self.members[labels >= 0]] = labels[labels >= 0]
-        _pool(log_density, self.members, _log(prior.weights), pooled, lost)
-        pooled[lost == self.sizes] = -np.inf
+        _pool(log_density, self.members, self.repeats(), _log(prior.weights), pooled, lost, hopeless)
+        pooled[hopeless] = -np.inf
         shares, log_likelihood = assign(pooled, prior.weights, known)
-        log_likelihood += IMPOSSIBLE * np.where(lost == self.sizes, lost - 1.0, lost)
+        log_likelihood += IMPOSSIBLE * np.where(hopeless, lost - 1.0, lost)
         np.take(shares, self.members, axis=0, out=log_density)
         return Assignment(log_density, (log_likelihood / self.sizes)[self.members])
 
@@ -210,7 +297,7 @@ class Groups(Units):
         """See :class:`Units`."""
         return Prior(self.total(responsibilities) / self.sizes.size)
 
-    def number(self, n_rows: int) -> int:
+    def number(self, n_rows: int) -> float:
         """See :class:`Units`."""
         assert n_rows == self.members.size
         return self.sizes.size
@@ -221,13 +308,13 @@ class Groups(Units):
 
     def sums(self, values: Array) -> Array:
         """See :class:`Units`."""
-        columns = values.reshape(len(values), -1).T
+        columns = self.counted(values).reshape(len(values), -1).T
         found = [np.bincount(self.members, column, self.sizes.size) for column in columns]
         return np.stack(found, axis=1).reshape(-1, *values.shape[1:]).astype(np.float64)
 
     def means(self, values: Array) -> Array:
         """See :class:`Units`."""
-        return self.sums(values) / self.sizes.reshape(-1, *[1] * (values.ndim - 1))
+        return self.sums(values) / self.counts.reshape(-1, *[1] * (values.ndim - 1))
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """See :class:`Units`."""
@@ -235,7 +322,7 @@ class Groups(Units):
 
     def take(self, rows: NDArray[np.int64]) -> Units:
         """See :class:`Units`."""
-        return Groups.of(self.members[rows])
+        return Groups.of(self.members[rows], None if self.weights is None else self.weights[rows])
 
     def numbers(self) -> NDArray[np.int64]:
         """See :class:`Units`."""
@@ -295,19 +382,24 @@ def _log(weights: Array) -> Array:
 
 
 @njit
-def _pool(density, members, log_weights, pooled, lost):  # type: ignore[no-untyped-def]
-    """Add up the log-densities of every group's rows; rows that no regime can explain are only counted, in ``lost``."""
+def _pool(density, members, repeats, log_weights, pooled, lost, hopeless):  # type: ignore[no-untyped-def]
+    """Add up the log-densities of every group's rows, as often as they count, if ``repeats`` is not empty.
+
+    Rows that no regime can explain are only counted, in ``lost``; a group that has no others is ``hopeless``.
+    """
     n_regimes = density.shape[1]
     for i in range(density.shape[0]):
         possible = False
         for k in range(n_regimes):
             possible |= density[i, k] + log_weights[k] > -np.inf
         group = members[i]
+        count = repeats[i] if repeats.size else 1.0
         if not possible:
-            lost[group] += 1.0
+            lost[group] += count
             continue
+        hopeless[group] = False
         for k in range(n_regimes):
-            pooled[group, k] += density[i, k]
+            pooled[group, k] += count * density[i, k]
 
 
 @njit

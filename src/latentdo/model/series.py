@@ -69,6 +69,8 @@ class Series(Groups):
         Series of every row.
     length : int
         Rows of a stretch.
+    weights : ndarray [n], optional
+        How often every row counts, as if that many had been measured at once.
     """
 
     order: NDArray[np.int64]
@@ -78,7 +80,9 @@ class Series(Groups):
     length: int
 
     @classmethod
-    def by_time(cls, times: Array, series: NDArray[np.int64] | None, length: int) -> Series:
+    def by_time(
+        cls, times: Array, series: NDArray[np.int64] | None, length: int, weights: Array | None = None
+    ) -> Series:
         """Series of rows at some ``times [n]``; stretches have at most ``length`` rows, and no unusually long gap."""
         series = np.zeros(times.size, dtype=np.int64) if series is None else series
         order = np.lexsort((times, series))
@@ -90,11 +94,12 @@ class Series(Groups):
         place = np.arange(times.size) - np.repeat(breaks, np.diff(np.append(breaks, times.size)))
         members = np.empty(times.size, dtype=np.int64)
         members[order] = np.cumsum(place % length == 0) - 1
-        return cls(members, order, gaps, times, series, length)
+        return cls(members, order, gaps, times, series, length, weights=weights)
 
     def take(self, rows: NDArray[np.int64]) -> Units:
         """See :class:`Units`; gaps are then longer."""
-        return Series.by_time(self.times[rows], self.series[rows], self.length)
+        weights = None if self.weights is None else self.weights[rows]
+        return Series.by_time(self.times[rows], self.series[rows], self.length, weights)
 
     def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """See :class:`Units`: forward-backward; the log-likelihood of a row is that given the rows before."""
@@ -107,11 +112,11 @@ class Series(Groups):
     @property
     def pooled(self) -> Units:
         """See :class:`Units`: stretches of neighbours."""
-        return Groups.of(self.members)
+        return Groups.of(self.members, self.weights)
 
     def prior(self, responsibilities: Array) -> Prior:
         """See :class:`Units`: a first guess, by how often the regime changes from row to row."""
-        weights = responsibilities.mean(axis=0)
+        weights = self.counted(responsibilities).sum(axis=0) / self.counts.sum()
         ordered = responsibilities[self.order]
         inner = np.flatnonzero(np.isfinite(self.gaps))
         changes = 0.5 * float(np.abs(ordered[inner] - ordered[inner - 1]).sum())
@@ -132,7 +137,7 @@ class Series(Groups):
         n, k = log_density.shape
         known = np.full(n, -1, dtype=np.int64) if labels is None else labels
         emission, peak = np.empty((n, k)), np.empty(n)
-        _emit(log_density, self.order, known, prior.weights, emission, peak)
+        _emit(self.counted(log_density), self.order, known, prior.weights, emission, peak)
         stay = np.exp(-self.gaps / prior.duration) if prior.duration > 0.0 else np.zeros(n)
         forward, draws, renewed = np.empty((n, k)), np.zeros(k), np.empty(n)
         _forward_backward(emission, peak, stay, prior.weights, forward, draws, renewed)
@@ -188,7 +193,7 @@ class Series(Groups):
         n, k = log_density.shape
         known = np.full(n, -1, dtype=np.int64) if labels is None else labels
         emission, peak = np.empty((n, k)), np.empty(n)
-        _emit(log_density, self.order, known, prior.weights, emission, peak)
+        _emit(self.counted(log_density), self.order, known, prior.weights, emission, peak)
         stay = np.exp(-self.gaps / prior.duration) if prior.duration > 0.0 else np.zeros(n)
         path = np.empty(n, dtype=np.int64)
         with np.errstate(divide="ignore"):

@@ -23,6 +23,7 @@ from latentdo.data.table import (
     warn_about_labels,
     warn_about_shape,
 )
+from latentdo.data.weights import encode_weights
 from latentdo.messages import listed
 from latentdo.readers.arrow import ARROW, read_arrow
 from latentdo.readers.cells import read_h5ad
@@ -231,7 +232,8 @@ def read_labelled(
     path : str or Path
         The file.
     labels : mapping from str to str
-        What columns say, and their names in the file; None for what no column says.
+        What columns say, and their names in the file; None for what no column says. Rows whose ``sample_weight`` is 0
+        are left out.
     options : ReadingOptions, optional
         How to read.
 
@@ -273,6 +275,12 @@ def read_labelled(
         if kind in SEPARATORS:
             _check_written(path, frame, options.decimal)
     X, kept = _numeric(path, frame, options.missing, has_labels="regimes" in asked)
+    if (
+        "sample_weight" in asked
+    ):  # tables that are written have the rows of the fit, which leaves out the others
+        column = columns[list(asked).index("sample_weight")]
+        counts = encode_weights(column, len(column))[kept] > 0.0
+        X, kept = X[counts], kept[counts]
     taken = (column.iloc[kept].rename(name) for column, name in zip(columns, names, strict=True))
     return X, dict(zip(asked, taken, strict=True))
 

@@ -169,8 +169,9 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         if result.n_groups is None
         else f", in {count(result.n_groups, 'group')} of rows with one regime each"
     )
+    counting = "" if result.where.weight is None else f", which count for {number(result.where.total(n))},"
     opening = (
-        f"In {n} rows of {d} variables{together}, latentdo found {count(len(found), 'direct effect')} and "
+        f"In {n} rows{counting} of {d} variables{together}, latentdo found {count(len(found), 'direct effect')} and "
         f"{count(len(hidden), 'intervention')}."
     )
     sentences = [opening]

@@ -57,7 +57,8 @@ def solve(
     ``noise`` is "gaussian", "any", or "auto": lines and networks decide each for themselves.
     An interrupt (Ctrl-C) during the second search keeps the better of what there is.
     """
-    bent = is_bent(dataset, configuration)
+    networks_too = dataset.weight is None  # networks take every row once
+    bent = networks_too and is_bent(dataset, configuration)
     shaped = noise != "gaussian" and not bent
     family = AdditiveMechanism
     best = search_linear(dataset, configuration, progress, lines.wants(family) if shaped else None)
@@ -69,7 +70,7 @@ def solve(
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             tried.append(curves)
             best = curves if curves.evidence > best.evidence else best
-        curved = bent or is_curved(dataset, configuration, best, or_crowded=not shaped)
+        curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
         if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)

@@ -33,10 +33,13 @@ from latentdo.solvers.settings import (
 
 Array = NDArray[np.float64]
 Fit = Callable[[Dataset], FitResult]
+Again = Callable[[Dataset, FitResult], FitResult]
 Graph = Callable[[Dataset], NDArray[np.int8]]
 
 
-def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, graph: Graph) -> FitResult:
+def solve(
+    dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, again: Again, graph: Graph
+) -> FitResult:
     """Fit rows less what their circumstances explain.
 
     Parameters
@@ -49,6 +52,8 @@ def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, grap
         Cycles, see :meth:`.Circumstances.cycles`.
     fit : callable
         Fits rows.
+    again : callable
+        Fits rows less another background, given an earlier fit.
     graph : callable
         A rough graph of rows, see :func:`rough_graph`.
     """
@@ -61,12 +66,12 @@ def solve(dataset: Dataset, lags: int | str, seasonality: object, fit: Fit, grap
     alone = dataset.explained(lags=0, periods=periods, responsibilities=known)
     after = dataset.explained(lags=most, periods=periods, responsibilities=known) if most else alone
     if not _uses_past(after):
-        return _again(dataset, alone, _fit(dataset, alone, fit), fit)
+        return _again(dataset, alone, _fit(dataset, alone, fit), again)
     # Levels that are shifted for a while are those of few equations, once it is known which there are.
     after = dataset.explained(lags=most, periods=periods, responsibilities=known, adjacency=graph(after))
     if lags != "auto" or is_white(after.settled.z, where):
-        return _again(dataset, after, _fit(dataset, after, fit), fit)
-    first = _again(dataset, alone, _fit(dataset, alone, fit), fit)
+        return _again(dataset, after, _fit(dataset, after, fit), again)
+    first = _again(dataset, alone, _fit(dataset, alone, fit), again)
     after = dataset.explained(lags=most, periods=periods, responsibilities=first.responsibilities)
     if first.status == "interrupted" or _explained(after) < DEPENDENT:
         return first
@@ -137,8 +142,10 @@ def _fit(raw: Dataset, dataset: Dataset, fit: Fit) -> FitResult:
     assert unit is not None
     result = fit(dataset)
     stretched = float(np.log(dataset.preprocessor.scale / raw.preprocessor.scale).sum())
-    extra = -float(np.log(unit).sum()) - raw.n_rows * stretched
-    extra -= 0.5 * background.n_parameters * float(np.log(max(raw.n_rows, 2)))
+    scales = np.log(unit)
+    extra = -float(scales.sum() if raw.weight is None else raw.weight @ scales.sum(axis=1))
+    extra -= raw.total * stretched
+    extra -= 0.5 * background.n_parameters * float(np.log(max(raw.total, 2.0)))
     return replace(
         result,
         evidence=result.evidence + extra,
@@ -151,7 +158,7 @@ def _fit(raw: Dataset, dataset: Dataset, fit: Fit) -> FitResult:
     )
 
 
-def _again(raw: Dataset, before: Dataset, first: FitResult, fit: Fit) -> FitResult:
+def _again(raw: Dataset, before: Dataset, first: FitResult, again: Again) -> FitResult:
     """Once more, if regimes and a graph were found that move what was thought to be the background."""
     if first.n_regimes == 1 or first.status == "interrupted" or _known(raw) is not None:
         return first
@@ -165,10 +172,11 @@ def _again(raw: Dataset, before: Dataset, first: FitResult, fit: Fit) -> FitResu
     )
     if float(np.sqrt(np.mean((after.z - before.z) ** 2))) < RESETTLED:
         return first
-    second = _fit(raw, after, fit)
+    second = _fit(raw, after, lambda rows: again(rows, first))
     best = second if second.evidence > first.evidence else first
     return replace(
         best,
+        comparison=best.comparison or first.comparison,
         status=second.status,
         seconds=first.seconds + second.seconds,
         history=(*first.history, *second.history),

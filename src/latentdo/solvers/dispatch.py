@@ -17,11 +17,11 @@ from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
+from latentdo.solvers import lines
 from latentdo.solvers.auto_density import solve as solve_by_density
 from latentdo.solvers.background import confounded, rough_graph
 from latentdo.solvers.background import solve as solve_background
 from latentdo.solvers.hidden_values import fill
-from latentdo.solvers.lines import solve as solve_lines
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import Part, solve_in_parts
@@ -116,7 +116,9 @@ def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None)
     if known or first.n_regimes == 1 or first.status == "interrupted":
         return first
     try:
-        again = _go_on(fill(dataset, request.random_state, clusters=True), request, first, progress)
+        filled = fill(dataset, request.random_state, clusters=True)
+        again = None if first.background is not None else _go_on(filled, request, first, progress)
+        again = _solve(filled, request, progress) if again is None else again
     except KeyboardInterrupt:
         return replace(first, status="interrupted", message="hidden values were filled in only once")
     return replace(
@@ -127,15 +129,22 @@ def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None)
     )
 
 
-def _go_on(dataset: Dataset, request: Request, first: FitResult, progress: Progress | None) -> FitResult:
-    """Fit a table of which some cells have changed, from an earlier fit if its family can be continued."""
+def _go_on(
+    dataset: Dataset,
+    request: Request,
+    first: FitResult,
+    progress: Progress | None,
+    *,
+    rescaled: bool = False,
+) -> FitResult | None:
+    """Fit a table that has changed a little, from an earlier fit; None if its family cannot be continued."""
     density = DENSITY.resolve(first.density, request.chosen_solver)
     continues = request.chosen_solver == "search" and density.search != "network"
-    if not continues or request.chosen_noise == "gaussian" or first.background is not None:
-        return _solve(dataset, request, progress)
+    if not continues or request.chosen_noise == "gaussian":
+        return None
     family = AnyNoise if density.search == "linear" else family_of(density)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
-    return go_on(dataset, configuration, family, first, progress)
+    return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
@@ -148,7 +157,13 @@ def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> Fit
         configuration = _search_configuration(request, request.constraints(rows.columns))
         return rough_graph(rows, configuration)
 
-    result = solve_background(dataset, request.lags, request.seasonality, fit, graph)
+    def again(rows: Dataset, first: FitResult) -> FitResult:
+        # Lines with Gaussian noise take seconds; what took longer is not searched from nothing again.
+        quick = request.noise != "any" and lines.is_plain(first.model)
+        found = None if quick else _go_on(rows, request, first, progress, rescaled=True)
+        return fit(rows) if found is None else replace(found, comparison=())
+
+    result = solve_background(dataset, request.lags, request.seasonality, fit, again, graph)
     return replace(
         result,
         where=dataset.where,
@@ -164,8 +179,13 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
     if density.search == "auto":
         return solve_by_density(dataset, configuration, progress, request.chosen_noise)
     if density.search == "linear":
-        return solve_lines(dataset, configuration, request.chosen_noise, progress)
+        return lines.solve(dataset, configuration, request.chosen_noise, progress)
     if density.search == "network":
+        if dataset.weight is not None:
+            raise ValueError(
+                f"sample_weight= is not available with density={request.density!r}: networks take every row once; use "
+                "density='additive' or density='linear', or repeat rows as often as they count"
+            )
         return solve_nonlinear(dataset, configuration, density.name, progress)
     return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
 
@@ -214,6 +234,11 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         raise ValueError(
             f"{given} is not available with solver={request.chosen_solver!r}, which assigns every row on its own; use "
             "solver='search'"
+        )
+    if dataset.weight is not None:
+        raise ValueError(
+            f"sample_weight= is not available with solver={request.chosen_solver!r}, which takes every row once; use "
+            "solver='search', or repeat rows as often as they count"
         )
     if request.max_parents is not None:
         raise ValueError(

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from latentdo.data import Dataset
+from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.any_noise import AnyNoise, Shaped
 from latentdo.model.mechanisms.base import AdditiveNoise
 from latentdo.model.mechanisms.linear import LinearMechanism
@@ -73,10 +74,14 @@ def wants(family: type[Shaped]) -> Enough:
         shaped = refine(
             some, state.responsibilities[rows], state.adjacency, iterations=1, targets=state.targets
         )
-        mechanisms = (*shaped.model.reference, *shaped.model.own.values())
-        return any(
-            isinstance(one, AdditiveNoise) and not (isinstance(one, LinearMechanism) and one.is_plain)
-            for one in mechanisms
-        )
+        return not is_plain(shaped.model)
 
     return enough
+
+
+def is_plain(model: FittedModel) -> bool:
+    """Whether all mechanisms with noise of their own are lines with Gaussian noise."""
+    return not any(
+        isinstance(one, AdditiveNoise) and not (isinstance(one, LinearMechanism) and one.is_plain)
+        for one in (*model.reference, *model.own.values())
+    )

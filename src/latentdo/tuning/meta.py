@@ -103,6 +103,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        sample_weight: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Run the trials that are still missing, choose, and fit to all rows.
@@ -119,6 +120,8 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Groups are held out, and scored, whole.
         time, series, batch
             See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are held out whole.
+        sample_weight
+            See :meth:`LatentInterventionDAG.fit`. Rows that are held out count by their weights, too.
         progress : callable, optional
             Called with a dict after every trial.
         """
@@ -132,6 +135,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             "time": time,
             "series": series,
             "batch": batch,
+            "sample_weight": sample_weight,
         }
         task = Task.build(
             base,

@@ -72,6 +72,7 @@ class Task:
                 _digest(dataset.targets),
                 *(() if dataset.blocks is None else (_digest(dataset.blocks),)),
                 *(() if dataset.where.batch is None else (_digest(dataset.where.batch),)),
+                *(() if dataset.weight is None else (_digest(dataset.weight),)),
             ),
             "estimator": sorted(fixed.items()),
             "space": sorted(varied.items()),
@@ -96,9 +97,10 @@ class Task:
             )
         if estimator.result_.status == "interrupted":  # the solvers answer Ctrl-C with the best state so far
             raise KeyboardInterrupt
-        scores = held_out_log_likelihood(
-            estimator, self.test.to_frame(), self.test.labels(), **self.test.together()
-        )
+        together = self.test.together()
+        weights = together.pop("sample_weight")
+        scores = held_out_log_likelihood(estimator, self.test.to_frame(), self.test.labels(), **together)
+        weights = np.ones(len(scores)) if weights is None else weights
         if not np.isfinite(scores.mean()):
             raise ArithmeticError("the held-out log-likelihood is not finite")
         units = np.arange(len(scores))
@@ -106,12 +108,15 @@ class Task:
             units = np.unique(self.test.blocks, return_inverse=True)[1]
         blocks = max(min(_BLOCKS, int(units.max() + 1) // 5), 1)
         return {
-            "held_out": float(scores.mean()),
+            "held_out": float(np.average(scores, weights=weights)),
             "edges": int(estimator.adjacency_.to_numpy().sum()),
             "targets": int(estimator.targets_.to_numpy().sum()),
             "regimes": int(estimator.n_regimes_),
             "seconds": time.perf_counter() - began,
-            "blocks": [float(scores[units % blocks == b].mean()) for b in range(blocks)],
+            "blocks": [
+                float(np.average(scores[rows], weights=weights[rows]))
+                for rows in (np.flatnonzero(units % blocks == b) for b in range(blocks))
+            ],
         }
 
 

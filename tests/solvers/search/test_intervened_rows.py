@@ -9,7 +9,7 @@ from scipy.stats import norm
 from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
 
 NOTHING = knowing()
-EACH = np.empty(0, dtype=np.int64)  # row on its own
+EACH, ONCE = np.empty(0, dtype=np.int64), np.empty(0)  # rows on their own, that count once
 
 
 def _planted(seed=0, n=1500, share=0.15, gap=4.0, imperfect=False):
@@ -102,12 +102,14 @@ def test_minorities_do_not_hide_the_parents(imperfect):
     rank = np.argsort(np.argsort(z[:, 2])) / 800
     starts = 0.9 * np.column_stack([rank < 0.1, rank > 0.9])
     candidates, edge_prior = np.array([0, 1, 3]), np.zeros((4, 4))
-    table, posterior = minority_table(z, 2, candidates, imperfect, 0, 3, edge_prior, starts, 40, EACH)
+    table, posterior = minority_table(z, 2, candidates, imperfect, 0, 3, edge_prior, starts, 40, EACH, ONCE)
     assert table.argmax() == 0b011
     assert posterior.shape == (8, 800)
-    limited, _ = minority_table(z, 2, candidates, imperfect, 0b100, 2, edge_prior, starts, 40, EACH)
+    limited, _ = minority_table(z, 2, candidates, imperfect, 0b100, 2, edge_prior, starts, 40, EACH, ONCE)
     assert np.isfinite(limited[[0b100, 0b101, 0b110]]).all()
     assert (limited[[0b000, 0b001, 0b010, 0b011, 0b111]] == -np.inf).all()
     prior = edge_prior.copy()
     prior[0, 2] = -1e6
-    assert minority_table(z, 2, candidates, imperfect, 0, 3, prior, starts, 40, EACH)[0].argmax() & 1 == 0
+    assert (
+        minority_table(z, 2, candidates, imperfect, 0, 3, prior, starts, 40, EACH, ONCE)[0].argmax() & 1 == 0
+    )

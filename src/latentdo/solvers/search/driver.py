@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -82,12 +82,15 @@ class Run:
         Where steps are noted, with the standing that an interrupted search returns.
     rng : Generator
         Source of everything random.
+    rows : ndarray of int64
+        Which rows of the table those of the problem are, for whoever continues an earlier fit to it.
     """
 
     problem: Problem
     configuration: SearchConfiguration
     journal: Journal
     rng: np.random.Generator
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +166,7 @@ def doubt(
     The evidence ``found`` with them has to beat the first of its rivals, a model with one regime, clearly.
     """
     first, evidence = next(iter(rivals.items()))
-    doubtful = bool(evidence + SCEPTICISM * np.log(problem.n_rows) >= found)
+    doubtful = bool(evidence + SCEPTICISM * np.log(problem.n_counted) >= found)
     models = [("hidden interventions", found, not doubtful)]
     models += [(name, value, doubtful and name == first) for name, value in rivals.items()]
     return doubtful, tuple(dict(zip(("model", "evidence", "chosen"), one, strict=True)) for one in models)
@@ -194,10 +197,10 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
 
 
 def _units(dataset: Dataset) -> Units:
-    """How the rows belong together."""
+    """How the rows belong together, and how often they count."""
     if dataset.time is not None:
-        return Series.by_time(dataset.time, dataset.where.series, STRETCH)
-    return Groups.of(dataset.groups)
+        return Series.by_time(dataset.time, dataset.where.series, STRETCH, dataset.weight)
+    return Groups.of(dataset.groups, dataset.weight)
 
 
 def search(
@@ -225,10 +228,11 @@ def _search(
     problem = make_problem(dataset, configuration)
     rng = np.random.default_rng(configuration.random_state)
     limit = configuration.search_rows or strategy.search_rows(problem, configuration)
-    some = problem
+    some, rows = problem, np.arange(problem.n_rows)
     if problem.n_rows > limit:
-        some = problem.take(problem.units.draw(problem.n_rows, limit, rng))
-    run = Run(some, configuration, Journal(progress), rng)
+        rows = problem.units.draw(problem.n_rows, limit, rng)
+        some = problem.take(rows)
+    run = Run(some, configuration, Journal(progress), rng, rows=rows)
     status: Status = "converged"
     try:
         standing = strategy.search(run)

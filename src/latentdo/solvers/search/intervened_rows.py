@@ -46,6 +46,8 @@ class Known(NamedTuple):
         For every label, what is known of it in this variable: ``FREE``, ``REFERENCE`` or ``TARGET``.
     groups : ndarray [n] of int64
         Group of every row, numbered from 0 without gaps. Rows of a group follow the same mechanism, and weigh the same.
+    repeats : ndarray [n]
+        How often every row counts, whatever it weighs: its density, not its group.
     """
 
     log_density: NDArray[np.float64]
@@ -53,10 +55,16 @@ class Known(NamedTuple):
     labels: NDArray[np.int64]
     codes: NDArray[np.int8]
     groups: NDArray[np.int64]
+    repeats: NDArray[np.float64]
 
 
 _UNKNOWN = Known(
-    np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), np.empty(0, np.int64)
+    np.empty(0),
+    np.empty((0, 0)),
+    np.empty(0, np.int64),
+    np.empty(0, np.int8),
+    np.empty(0, np.int64),
+    np.empty(0),
 )
 
 
@@ -77,14 +85,15 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
     ``fewest`` rows is given up: the first mechanism then has them all.
     """
     n, width = rows.shape
-    total = weights.sum()
+    counted = weights * known.repeats if known.repeats.size else weights
+    total = counted.sum()
     log_first, log_second = np.empty(n), np.empty(n)
     each = _shares_of_groups(known.groups)
     units = total if each.size == 0 else (weights * each[known.groups]).sum()
     factor = np.zeros((width, width))
     before, loglik = -np.inf, -np.inf
     for step in range(iterations):
-        leaving = weights * second
+        leaving = counted * second
         alone = leaving.sum() < fewest
         if alone:
             second[:] = 0.0
@@ -96,14 +105,14 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
         ):
             return -np.inf
         if n_first:
-            _regress(rows, n_first, known.products, leaving, weights - leaving, factor, log_first)
+            _regress(rows, n_first, known.products, leaving, counted - leaving, factor, log_first)
         else:
             log_first[:] = known.log_density
         if alone:
-            return (weights * log_first).sum()
-        _regress(rows, n_second, np.empty((0, 0)), weights, leaving, factor, log_second)
+            return (counted * log_first).sum()
+        _regress(rows, n_second, np.empty((0, 0)), counted, leaving, factor, log_second)
         if each.size:  # mixing weights are shares of groups
-            share = (leaving * each[known.groups]).sum()
+            share = (weights * second * each[known.groups]).sum()
             rest = units - share
         loglik = _posterior(
             log_first, log_second, np.log(rest / units), np.log(share / units), known, each, weights, second
@@ -167,27 +176,31 @@ def _posterior(  # type: ignore[no-untyped-def]
     decided by the densities alone. A group pays for its mechanism once; ``each`` of its rows is a part of it.
     """
     gain = np.zeros(known.codes.size)
+    often = known.repeats.size > 0
     for i in range(known.labels.size):
         if known.labels[i] >= 0:
-            gain[known.labels[i]] += log_second[i] - log_first[i]
+            count = known.repeats[i] if often else 1.0
+            gain[known.labels[i]] += count * (log_second[i] - log_first[i])
     pooled_first, pooled_second = np.full(each.size, log_rest), np.full(each.size, log_share)
     for i in range(known.groups.size):
-        pooled_first[known.groups[i]] += log_first[i]
-        pooled_second[known.groups[i]] += log_second[i]
+        count = known.repeats[i] if often else 1.0
+        pooled_first[known.groups[i]] += count * log_first[i]
+        pooled_second[known.groups[i]] += count * log_second[i]
     loglik = 0.0
     for i in range(second.size):
         label = known.labels[i] if known.labels.size else -1
+        count = known.repeats[i] if often else 1.0
         if label >= 0:
             code = known.codes[label]
             hit = code == TARGET or (code == FREE and gain[label] > 0.0)
             second[i] = 1.0 if hit else 0.0
-            loglik += weights[i] * (log_second[i] + log_share if hit else log_first[i] + log_rest)
+            loglik += count * weights[i] * (log_second[i] + log_share if hit else log_first[i] + log_rest)
             continue
         if each.size:
             group = known.groups[i]
-            first, other, part = pooled_first[group], pooled_second[group], each[group]
+            first, other, part = pooled_first[group], pooled_second[group], each[group]  # counted already
         else:
-            first, other, part = log_first[i] + log_rest, log_second[i] + log_share, 1.0
+            first, other, part = log_first[i] + log_rest, log_second[i] + log_share, count
         low, high = min(first, other), max(first, other)
         ratio = np.exp(low - high)
         second[i] = (ratio if first > other else 1.0) / (1.0 + ratio)
@@ -197,13 +210,13 @@ def _posterior(  # type: ignore[no-untyped-def]
 
 @njit
 def minority_table(  # type: ignore[no-untyped-def]
-    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations, groups
+    z, variable, candidates, imperfect, required, max_parents, edge_prior, starts, iterations, groups, repeats
 ):
     """Penalised mixture likelihood of every parent set within ``candidates``, ``[2^c]``.
 
     Small sets try every column of ``starts [n, s]`` (which rows might be the minority); larger ones continue from
-    the best of their subsets, whose minority is nearly theirs. ``groups [n]`` says which rows go together, if not
-    empty. Also returns the minority posterior of every set.
+    the best of their subsets, whose minority is nearly theirs. ``groups [n]`` says which rows go together, and
+    ``repeats [n]`` how often they count, if not empty. Also returns the minority posterior of every set.
     """
     n = z.shape[0]
     n_candidates = candidates.shape[0]
@@ -212,7 +225,8 @@ def minority_table(  # type: ignore[no-untyped-def]
     posterior = np.zeros((1 << n_candidates, n))
     weights = np.ones(n)
     second = np.empty(n)
-    known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), groups)
+    count = repeats.sum() if repeats.size else float(n)
+    known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), groups, repeats)
     rows = np.ones((n, n_candidates + 2))
     for mask in range(1 << n_candidates):
         size, prior, parent_set = 0, 0.0, -1
@@ -249,5 +263,5 @@ def minority_table(  # type: ignore[no-untyped-def]
                 posterior[mask] = second
         if (mask & required) == required:
             n_parameters = size + 2 + n_second + 2
-            table[mask] = loglik[mask] - 0.5 * n_parameters * np.log(n) + prior
+            table[mask] = loglik[mask] - 0.5 * n_parameters * np.log(count) + prior
     return table, posterior

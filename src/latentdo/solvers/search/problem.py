@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,8 @@ class Problem:
     min_rows : float
         A regime with fewer (soft) rows is dropped.
     units : Units
-        How rows belong together: what is assigned as one, and what the weights of regimes are shares of.
+        How rows belong together: what is assigned as one, what the weights of regimes are shares of, and how often
+        each row counts.
     learner : Learner
         The family of mechanisms: how they are learnt from rows that are assigned.
     n_total : int
@@ -110,14 +112,28 @@ class Problem:
 
     def moments(self, responsibilities: NDArray[np.float64]) -> Moments:
         """Moments of every regime under soft assignments of the rows, those of other ranks included."""
-        return Moments(self.ranks.sum(Moments.of(self.design, responsibilities).matrices))
+        return Moments(self.ranks.sum(Moments.of(self.design, self.counted(responsibilities)).matrices))
 
     def counts(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """(Soft) number of rows of every regime, those of other ranks included."""
-        return self.ranks.sum(responsibilities.sum(axis=0))
+        return self.ranks.sum(self.counted(responsibilities).sum(axis=0))
+
+    def counted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What rows carry, ``[n, ...]``, as often as they count: what mechanisms are fitted to."""
+        return self.units.counted(values)
 
     @property
-    def n_units(self) -> int:
+    def repeats(self) -> NDArray[np.float64]:
+        """How often every row counts, ``[n]``."""
+        return self.counted(np.ones(self.n_rows))
+
+    @cached_property
+    def n_counted(self) -> float:
+        """How many rows those here count for."""
+        return float(self.repeats.sum())
+
+    @property
+    def n_units(self) -> float:
         """Number of units, those of other ranks included."""
         return self.units.number(self.n_total)
 
@@ -130,8 +146,8 @@ class Problem:
 
         What can only be guessed is as in the model ``before``, if there is one.
         """
-        if self.units is SEPARATE:
-            return Prior(self.counts(responsibilities) / self.n_total)
+        if self.units.single:
+            return Prior(self.counts(responsibilities) / self.n_units)
         prior = self.units.prior(responsibilities)
         if before is not None and before.topology.duration > 0.0:
             prior = prior._replace(duration=before.topology.duration)
@@ -144,13 +160,13 @@ class Problem:
         before: FittedModel | None = None,
     ) -> FittedModel:
         """A model that was fitted to rows, with the prior that its regimes have among units."""
-        if self.units is SEPARATE:
+        if self.units.single:
             return model  # rows are units, and the shares of rows that learners know are the weights
         return model.with_prior(self.prior(responsibilities, before))
 
     def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
         """What a model costs under which rows are assigned so; see :class:`.Penalties`."""
-        counts = None if self.units is SEPARATE else self.counts(responsibilities)
+        counts = None if self.units.single else self.counts(responsibilities)
         return self.penalties.cost(model, self.n_units, counts)
 
     def shared(self, ranks: Ranks) -> Problem:

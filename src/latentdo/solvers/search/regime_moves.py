@@ -86,11 +86,12 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
     the rest another one? And in every variable, of all that follow the reference mechanism: the rows of a regime that
     is yet unborn may be spread over several others.
     """
-    worth = BIRTH_WORTH * np.log(problem.n_rows)
+    worth = BIRTH_WORTH * np.log(problem.n_counted)
     births = []
+    repeats = problem.repeats
     for k in range(state.n_regimes):
         rows = np.flatnonzero((state.responsibilities[:, k] > MEMBERSHIP) & (problem.labels < 0))
-        if rows.size < 2 * problem.min_rows:
+        if repeats[rows].sum() < 2 * problem.min_rows:
             continue
         for j in range(problem.n_variables):
             split = problem.learner.split(problem, state, k, j, rows)
@@ -98,7 +99,7 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
                 births.append(Birth(split.gain, k, j, rows, split.share, split.reference_stays))
     for j in range(problem.n_variables):
         rows = np.flatnonzero((state.following(j) > MEMBERSHIP) & (problem.labels < 0))
-        if rows.size < 2 * problem.min_rows:
+        if repeats[rows].sum() < 2 * problem.min_rows:
             continue
         split = problem.learner.split_followers(problem, state, j, rows)
         if split is not None and split.gain > worth:
@@ -112,7 +113,7 @@ def propose_exceptions(problem: Problem, state: State) -> list[Birth]:
 
     They may seem to lose what a birth costs: other variables tell the new regime from its neighbours, too.
     """
-    births, worth = [], BIRTH_WORTH * np.log(problem.n_rows)
+    births, worth = [], BIRTH_WORTH * np.log(problem.n_counted)
     free = problem.fixed(state.n_regimes) == FREE
     for k, j in np.argwhere((state.targets == 1) & free).tolist():
         found = problem.learner.split_exception(problem, state, j, k)
@@ -164,7 +165,7 @@ def try_tails(problem: Problem, state: State) -> State:
             targets[-1] |= state.targets[source]
             grown = birth.apply(state.responsibilities)
             trial = refine(problem, grown, state.adjacency, iterations=TAIL_STEPS, targets=targets)
-            if trial.evidence < state.evidence - TAIL_LOSS * np.log(problem.n_rows):
+            if trial.evidence < state.evidence - TAIL_LOSS * np.log(problem.n_counted):
                 continue
             trial = refine(
                 problem,

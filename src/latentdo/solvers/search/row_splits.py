@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class _Rows(NamedTuple):
-    """Parents, values and weights of some rows, how they belong together, and the weights of what cannot leave."""
+    """Parents and values of some rows, how much of each may leave, how they belong together, and how much cannot."""
 
     x: Array
     y: Array
@@ -45,6 +45,16 @@ class _Rows(NamedTuple):
         """Only so many."""
         at = self.units.thin(np.arange(self.y.size), limit)
         return _Rows(self.x[at], self.y[at], self.weights[at], self.units.take(at), self.staying[at])
+
+    @property
+    def counted(self) -> tuple[Array, Array, Array]:
+        """Parents, values, and how much rows that may leave count."""
+        return self.x, self.y, self.units.counted(self.weights)
+
+    @property
+    def staying_counted(self) -> tuple[Array, Array, Array]:
+        """The same of those that cannot."""
+        return self.x, self.y, self.units.counted(self.staying)
 
     def carry(self, share: Array, few: _Rows) -> Array:
         """Shares of a few of the rows as a guess for all: those of the nearest value."""
@@ -76,8 +86,8 @@ def split_by_family(
     everyone = _rows(problem, state, variable, rows, np.zeros(problem.n_rows))
     few = everyone.some(PROBE_ROWS)
     fits = learner.fits(model.parents[variable])
-    whole = fits.fit(*rows_that_count(*few[:3]), model.reference[variable])
-    now = evidence(whole, *few[:3])
+    whole = fits.fit(*rows_that_count(*few.counted), model.reference[variable])
+    now = evidence(whole, *few.counted)
     best = Split(0.0, np.empty(0))
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
         found = _two(problem, learner.family, fits, few, guess, FAMILY_GLANCE, whole)
@@ -91,7 +101,7 @@ def split_by_family(
     share = best.share
     if share.size < rows.size:
         share = _two(problem, learner.family, fits, everyone, everyone.carry(share, few), 1, whole).share
-    return Split(best.gain * float(everyone.weights.sum() / few.weights.sum()), share)
+    return Split(best.gain * float(everyone.counted[2].sum() / few.counted[2].sum()), share)
 
 
 def split_by_exception(
@@ -109,20 +119,20 @@ def split_by_exception(
     rows = np.flatnonzero(free | (mine > MEMBERSHIP))
     everyone = _rows(problem, state, variable, rows, mine)
     everyone = everyone._replace(weights=everyone.weights * free[rows])
-    if min(everyone.staying.sum(), everyone.weights.sum()) < 2 * problem.min_rows:
+    if min(everyone.staying_counted[2].sum(), everyone.counted[2].sum()) < 2 * problem.min_rows:
         return None
     fits = learner.fits(model.parents[variable])
-    rule = fits.fit(*rows_that_count(everyone.x, everyone.y, everyone.staying))
+    rule = fits.fit(*rows_that_count(*everyone.staying_counted))
     # What all follow holds the rule, of half of them, say, and something else.
     inside = rule.log_density(everyone.x, everyone.y) - reference.log_density(everyone.x, everyone.y)
     guess = 1.0 - np.exp(np.minimum(inside - np.log(2.0), 0.0))
     found = _two(problem, learner.family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
-    now = evidence(reference, *everyone[:3])
-    now += evidence(model.own[regime, variable], everyone.x, everyone.y, everyone.staying)
+    now = evidence(reference, *everyone.counted)
+    now += evidence(model.own[regime, variable], *everyone.staying_counted)
     gain, joined = found.evidence - now, [regime]
     x, y = model.inputs(problem.z, variable), np.ascontiguousarray(problem.z[:, variable])
     for k in np.flatnonzero(state.targets[:, variable]).tolist():
-        weights = state.responsibilities[:, k]
+        weights = problem.counted(state.responsibilities[:, k])
         more = float(weights @ found.stays.log_density(x, y)) - evidence(
             model.own[k, variable], x, y, weights
         )
@@ -155,20 +165,21 @@ def _two(
 
     What stays follows the rows, and is fitted with care in the last step: it may be simpler than the whole was.
     """
-    x, y, weights, units, staying = rows
-    value, total, stays = -np.inf, float(weights.sum()), start
+    x, y, weights, units, _ = rows
+    counted, staying = rows.counted[2], rows.staying_counted[2]
+    value, total, stays = -np.inf, float(counted.sum()), start
     for step in range(steps):
-        leaving = weights * share
+        leaving = counted * share
         count = float(leaving.sum())
         if min(count, total - count) < problem.min_rows:
             break
         fit: Callable[..., Any] = fits.fit if step in (0, steps - 1) else fits.refit
-        remaining = weights - leaving + staying
+        remaining = counted - leaving + staying
         stays = fit(*rows_that_count(x, y, remaining), stays)
         some = leaving > FAMILY_FAINT
         leaves = family.intervene(x[some], y[some], leaving[some], stays, imperfect=problem.imperfect)
         cost = stays.n_parameters * np.log(remaining.sum()) + leaves.n_parameters * np.log(count)
-        units_leaving, all_units = float(units.total(leaving)), float(units.total(weights))
+        units_leaving, all_units = float(units.total(weights * share)), float(units.total(weights))
         parts = np.array([1.0 - units_leaving / all_units, units_leaving / all_units])
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
         kept = float(staying @ densities[:, 0])

@@ -58,10 +58,16 @@ def go_on(
     family: type[RowFamily],
     found: FitResult,
     progress: Progress | None = None,
+    *,
+    rescaled: bool = False,
 ) -> FitResult:
-    """Fit rows that have changed a little since a fit, from what it found."""
-    again = driver.search(dataset, configuration, Continuation(family, found.density, found.model), progress)
-    return replace(again, comparison=found.comparison)
+    """Fit rows that have changed a little since a fit, from what it found.
+
+    If they were ``rescaled``, the regimes of rows and the graph are all that still holds.
+    """
+    rows = found.responsibilities if rescaled else None
+    strategy = Continuation(family, found.density, found.model, rows)
+    return replace(driver.search(dataset, configuration, strategy, progress), comparison=found.comparison)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +180,7 @@ class RowStrategy:
             state = max(state, self._from_one(run, problem, single), key=_evidence)
         else:
             state = self._from_one(run, problem, single)
-            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
+            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_counted:
                 state = max(state, self._from_lines(run, problem, start), key=_evidence)
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.
@@ -209,14 +215,23 @@ class RowStrategy:
 
 @dataclass(frozen=True, eq=False)
 class Continuation(RowStrategy):
-    """The same from a model of the family itself, ``start``, that was fitted to nearly the same rows."""
+    """The same from a model of the family itself, ``start``, that was fitted to nearly the same rows.
+
+    If mechanisms are now in other units, ``responsibilities`` say how all rows were assigned under it.
+    """
+
+    responsibilities: NDArray[np.float64] | None = None
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`."""
         assert self.start is not None
         problem = self._problem(run.problem)
-        begin = weigh(problem, self.start)
-        state = refine(problem, begin.responsibilities, begin.adjacency, model=self.start)
+        if self.responsibilities is None:
+            begin = weigh(problem, self.start)
+            state = refine(problem, begin.responsibilities, begin.adjacency, model=self.start)
+        else:
+            begun = self.responsibilities[run.rows]
+            state = refine(problem, begun, self.start.topology.adjacency)
         state = _simplest(problem, _grown(problem, state, same_graph=True))
         run.journal.note("again", state)
         run.journal.keep(Standing(state))

@@ -76,7 +76,7 @@ class RowLearner(FreeTargets):
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
         design = self.design if self.design.size else problem.design
-        return WeightedRows(responsibilities, model, settled, design)
+        return WeightedRows(problem.counted(responsibilities), model, settled, design)
 
     def choose_targets(
         self,

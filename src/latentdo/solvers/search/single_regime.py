@@ -61,36 +61,43 @@ def fit_null(problem: Problem, adjacency: NDArray[np.int8] | None = None) -> Nul
         rows = np.column_stack([problem.design[:, 0], problem.z[:, parents], problem.z[:, j]])
         form = state.model.reference[j].linear_form
         assert form is not None
-        evidence += noise_gain(rows, float(np.sqrt(form.variance)))
+        evidence += noise_gain(rows, float(np.sqrt(form.variance)), problem.repeats)
     return NullModel(state, evidence)
 
 
-def noise_gain(rows: NDArray[np.float64], spread: float) -> float:
+def noise_gain(rows: NDArray[np.float64], spread: float, repeats: NDArray[np.float64]) -> float:
     """Rise of the evidence by the best shape of the noise, over a Gaussian; zero if none pays.
 
-    ``rows [n, q]`` holds ones, regressors and, last, the values; ``spread`` is the scale of the residuals.
+    ``rows [n, q]`` holds ones, regressors and, last, the values, and ``repeats [n]`` says how often they count;
+    ``spread`` is the scale of the residuals.
     """
     if spread**2 <= DETERMINED * VARIANCE_FLOOR:
         return 0.0  # a variable that its parents determine has only rounding for noise
-    n = len(rows)
-    rows = np.ascontiguousarray(rows[:: -(-n // MAX_NOISE_ROWS)])
-    scale = n / len(rows)
-    coefficients = np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0]
+    n = float(repeats.sum())
+    some = slice(None, None, -(-len(rows) // MAX_NOISE_ROWS))
+    rows, weights = np.ascontiguousarray(rows[some]), repeats[some]
+    count = float(weights.sum())
+    scale, root = n / count, np.sqrt(weights)
+    coefficients = np.linalg.lstsq(rows[:, :-1] * root[:, None], rows[:, -1] * root, rcond=None)[0]
     residual = (rows[:, -1] - rows[:, :-1] @ coefficients) / spread
-    plain = -0.5 * len(rows) * float(LOG_2PI + np.log(np.mean(residual**2)) + 1.0)
-    trials = [(sinh_arcsinh_loglik(residual, skewed=skewed), 1 + skewed) for skewed in (False, True)]
+    plain = -0.5 * count * float(LOG_2PI + np.log((weights * residual**2).sum() / count) + 1.0)
+    trials = [(sinh_arcsinh_loglik(residual, weights, skewed=skewed), 1 + skewed) for skewed in (False, True)]
     values = np.column_stack([rows[:, :-1], rows[:, -1] / spread])
-    fitted = fit_rows(values, np.full(len(rows), scale), UNKNOWN, MAX_NOISE_GAUSSIANS, ROW_TURNS)
+    fitted = fit_rows(values, weights * scale, UNKNOWN, MAX_NOISE_GAUSSIANS, ROW_TURNS)
     coefficients, growth, shape, _ = fitted
     shaped = LinearMechanism(coefficients, Noise(*shape), growth=growth)
-    loglik = float(shaped.log_density(values[:, 1:-1], values[:, -1]).sum())
+    loglik = float((weights * shaped.log_density(values[:, 1:-1], values[:, -1])).sum())
     trials.append((loglik, shaped.n_parameters - coefficients.size - 1))
     gains = [(loglik - plain) * scale - 0.5 * extra * np.log(n) for loglik, extra in trials]
     return max(0.0, *(float(gain) for gain in gains))
 
 
-def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
+def sinh_arcsinh_loglik(values: NDArray[np.float64], weights: NDArray[np.float64], *, skewed: bool) -> float:
     r"""Maximised log-likelihood where :math:`\sinh(\delta \operatorname{asinh} y - \epsilon)` is standard normal."""
+    count = float(weights.sum())
+
+    def mean(terms: NDArray[np.float64]) -> float:
+        return float((weights * terms).sum() / count)
 
     def negative(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Mean of minus the log-density, and its gradient."""
@@ -106,15 +113,15 @@ def sinh_arcsinh_loglik(values: NDArray[np.float64], *, skewed: bool) -> float:
         by_y = by_inner * tail / np.sqrt(1.0 + y**2) - y / (1.0 + y**2)
         gradient = np.array(
             [
-                -np.exp(-log_scale) * by_y.mean(),
-                -1.0 - (by_y * y).mean(),
-                1.0 + (by_inner * bent).mean(),
-                -by_inner.mean(),
+                -np.exp(-log_scale) * mean(by_y),
+                -1.0 - mean(by_y * y),
+                1.0 + mean(by_inner * bent),
+                -mean(by_inner),
             ]
         )
-        return float(-density.mean()) + 0.5 * LOG_2PI, -gradient[: len(parameters)]
+        return -mean(density) + 0.5 * LOG_2PI, -gradient[: len(parameters)]
 
     start = np.zeros(4 if skewed else 3)
     bounds = SINH_BOUNDS[: len(start)]
     best = minimize(negative, start, method="L-BFGS-B", jac=True, bounds=bounds)
-    return -float(best.fun) * len(values)
+    return -float(best.fun) * count

@@ -46,7 +46,8 @@ def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray
     found = _best_split(problem, state, k, j, probe)
     if found is None:
         return None
-    scale = state.responsibilities[rows, k].sum() / state.responsibilities[probe, k].sum()
+    mine = problem.counted(state.responsibilities[:, k])
+    scale = mine[rows].sum() / mine[probe].sum()
     share = found.share if probe.size == rows.size else _extend(problem, found, rows)
     return Split(found.gain * float(scale), share, found.reference_stays)
 
@@ -74,16 +75,16 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     bases: list[_Base] = [lambda at: model.log_density_under(problem.z[at], j, model.reference[j])]
     if state.targets[k, j]:
         bases.append(lambda at: model.variable_log_density(problem.z[at], j, k))
-    now = float(weights @ bases[-1](rows))
+    now = float(problem.counted(state.responsibilities[:, k])[rows] @ bases[-1](rows))
     parents = np.flatnonzero(state.adjacency[:, j])
     shapes = [np.array([0, 1 + j])]
     if problem.imperfect and parents.size:
         shapes.append(np.concatenate([[0], 1 + parents, [1 + j]]))
     top, best = -np.inf, None
     units = problem.units.pooled.take(rows)
-    groups = units.numbers()
+    company = {"groups": units.numbers(), "repeats": units.repeats()}
     for base in bases:
-        density = knowing(log_density=base(rows), groups=groups)
+        density = knowing(log_density=base(rows), **company)
         for columns in shapes:
             view = np.ascontiguousarray(problem.design[rows][:, columns])
             for guess in guesses(density.log_density, z[:, j], units):
@@ -95,7 +96,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     if best is None:
         return None
     view = np.ascontiguousarray(problem.design[rows][:, best.columns])
-    density, share = knowing(log_density=best.base(rows), groups=groups), best.share.copy()
+    density, share = knowing(log_density=best.base(rows), **company), best.share.copy()
     value = two_mechanisms(
         view, 0, best.columns.size - 1, density, weights, share, SPLIT_STEPS, MINORITY_TOLERANCE
     )
@@ -111,7 +112,7 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
     share = np.array(units.spread(units.means(split.share[order[place]])))
     view = np.ascontiguousarray(problem.design[rows][:, split.columns])
     n_second = split.columns.size - 1
-    density = knowing(log_density=split.base(rows), groups=units.numbers())
+    density = knowing(log_density=split.base(rows), groups=units.numbers(), repeats=units.repeats())
     two_mechanisms(
         view, 0, n_second, density, np.ones(rows.size), share, SPLIT_EXTENSION_STEPS, MINORITY_TOLERANCE
     )

@@ -48,7 +48,7 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
     known = problem.labels >= 0
     votes = np.zeros((clusters.shape[1], problem.n_labelled))
     for k in range(problem.n_labelled):
-        votes[:, k] = clusters[known & (problem.labels == k)].sum(axis=0)
+        votes[:, k] = problem.counted(clusters)[known & (problem.labels == k)].sum(axis=0)
     joined = np.zeros((problem.n_rows, problem.n_labelled))
     extra = []
     for c in range(clusters.shape[1]):
@@ -91,7 +91,9 @@ def residual(problem: Problem, seed: int) -> State:
     free = np.flatnonzero(problem.labels < 0)
     rows = problem.units.first(rng.permutation(free), RESIDUAL_ROWS)
     sample, units = np.ascontiguousarray(problem.z[rows]), problem.units.pooled.take(rows)
-    covariance = np.cov(problem.z, rowvar=False).reshape(problem.n_variables, problem.n_variables)
+    repeats = problem.units.repeats()
+    covariance = np.cov(problem.z, rowvar=False, aweights=repeats if repeats.size else None)
+    covariance = covariance.reshape(problem.n_variables, problem.n_variables)
     limit = RESIDUAL_CANDIDATES if problem.n_variables <= WIDE else WIDE_CANDIDATES
     candidates = correlated_candidates(covariance, problem.constraints, limit)
 
@@ -107,6 +109,7 @@ def residual(problem: Problem, seed: int) -> State:
             _tails(sample[:, j], units),
             MINORITY_STEPS,
             units.numbers(),
+            units.repeats(),
         )
         return np.asarray(table)
 
@@ -140,13 +143,14 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
     n_second = n_first if problem.imperfect else 1
     best, found = -np.inf, np.zeros(problem.n_rows)
     weights = np.ones(problem.n_rows)
+    known = knowing(groups=problem.units.numbers(), repeats=problem.units.repeats())
     for start in _tails(problem.z[:, j], problem.units).T:
         second = start.copy()
         value = two_mechanisms(
             rows,
             n_first,
             n_second,
-            knowing(groups=problem.units.numbers()),
+            known,
             weights,
             second,
             FINAL_MINORITY_STEPS,
@@ -154,14 +158,14 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
         )
         if value > best:
             best, found = value, second
-    return found if found.mean() <= LIKELY else 1.0 - found
+    return found if problem.counted(found).sum() <= LIKELY * problem.n_counted else 1.0 - found
 
 
 def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.float64]:
     """Regimes as sets of targets: none, every single minority, and combinations seen far more often than by chance."""
     d = problem.n_variables
     patterns = [np.zeros(d)]
-    sizes = minority.sum(axis=0)
+    sizes = problem.counted(minority).sum(axis=0)
     patterns += [np.eye(d)[j] for j in np.argsort(-sizes) if sizes[j] >= problem.min_rows]
     hard = problem.units.means(minority) > LIKELY
     n = len(hard)
@@ -178,7 +182,7 @@ def patterns(problem: Problem, minority: NDArray[np.float64]) -> NDArray[np.floa
 def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
     """Responsibilities from a plain clustering ("mixture" or "k-means") with as many regimes as are allowed."""
     free = max(problem.max_regimes - problem.n_labelled, 1)
-    n_regimes = min(free, max(problem.n_rows // ROWS_PER_CLUSTER, 1), problem.n_units)
+    n_regimes = min(free, max(problem.n_rows // ROWS_PER_CLUSTER, 1), int(problem.n_units))
     make = k_means if name == "k-means" else gaussian_mixture
     # Several threads on matrices this small mostly wait for each other.
     with threadpool_limits(limits=1):
@@ -187,11 +191,12 @@ def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
 
 def from_labels(problem: Problem) -> NDArray[np.float64]:
     """Labelled rows at their labels; the others shared among the labels, for EM to sort out."""
-    counts = np.bincount(problem.labels[problem.labels >= 0], minlength=problem.n_labelled).astype(np.float64)
+    labelled = np.flatnonzero(problem.labels >= 0)
+    counts = np.bincount(problem.labels[labelled], problem.repeats[labelled], problem.n_labelled)
     weights = (
         counts / counts.sum() if counts.sum() > 0 else np.full(problem.n_labelled, 1.0 / problem.n_labelled)
     )
-    known = problem.take(np.flatnonzero(problem.labels >= 0))
+    known = problem.take(labelled)
     if known.n_rows > LABELLED_ROWS * problem.n_variables * problem.n_labelled:
         model = relearn(known, np.eye(problem.n_labelled)[known.labels], rounds=LABELLED_ROUNDS).model
         return assign_rows(problem, model)[0]

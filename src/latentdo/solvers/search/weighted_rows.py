@@ -43,7 +43,7 @@ class Local:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Rows as they are assigned, the model that fits begin at, and the fits made so far.
+    """Rows as they are assigned and count, the model that fits begin at, and the fits made so far.
 
     If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
     ``design`` are ones and functions of every variable, ``[n, 1 + d L]``.

@@ -1,0 +1,104 @@
+"""How much rows count: ``sample_weight`` in scikit-learn's sense, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from latentdo.data.labels import is_reordered
+from latentdo.data.table import DataWarning
+from latentdo.data.tensors import without_gradient
+from latentdo.notices import warn
+
+FEWEST: Final = 2.0
+"""Rows that have to be left, as where rows are not weighted."""
+
+HEAVY: Final = 10.0
+"""Rows that a regime needs: one that counts as many times could be a regime by itself."""
+
+
+def encode_weights(
+    sample_weight: Any, n_rows: int, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """Weights of all rows as numbers, ``[n_rows]``; one number is the weight of each.
+
+    Parameters
+    ----------
+    sample_weight : sequence of n_rows numbers, or a number
+        How often each row counts, from 0.
+    n_rows : int
+        Rows of the user's table.
+    index : Index, optional
+        That of the user's table.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a weight is missing, negative or no number, naming the row; or if all are zero.
+
+    Examples
+    --------
+    >>> encode_weights([2, 0, 0.5], 3)
+    array([2. , 0. , 0.5])
+    """
+    given = without_gradient(sample_weight, "sample_weight")
+    if isinstance(given, str | bytes | Mapping):
+        raise TypeError(
+            f"sample_weight must be a sequence with one number a row, got {type(given).__name__}."
+        )
+    if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
+        raise ValueError(
+            "sample_weight has the index of X in another order; pass sample_weight.loc[X.index], or "
+            "sample_weight.to_numpy() if its order is right."
+        )
+    weights = _numbers(given)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must be 1D with one entry a row ({n_rows}); got shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+    if wrong.size:
+        raise ValueError(
+            f"sample_weight is {weights[wrong[0]]:g} in row {wrong[0]} (counted from 0), and no weight in {wrong.size} "
+            "rows in all; a weight says how often a row counts: pass finite numbers from 0, and 0 for rows that are "
+            "not to count."
+        )
+    if not weights.any():
+        raise ValueError(
+            "sample_weight is zero in every row; give the rows that are to count a positive weight."
+        )
+    return np.asarray(weights, dtype=np.float64)
+
+
+def check_weights(weights: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
+    """Refuse to fit less than two rows, and say which rows count so often that one alone could be a regime."""
+    if weights.sum() < FEWEST:
+        raise ValueError(
+            f"sample_weight adds up to {weights.sum():.3g} rows. A row of weight 2 counts like two rows, so weights "
+            "that only compare rows have to be scaled: pass sample_weight * n_rows / sample_weight.sum()."
+        )
+    heavy = np.flatnonzero(weights >= HEAVY)
+    if heavy.size:
+        message = (
+            f"sample_weight is {weights[heavy[0]]:.4g} in row {rows[heavy[0]]} (counted from 0), and {HEAVY:g} or more "
+            f"in {heavy.size} rows in all. They count like as many equal rows, which look like a regime that sets a "
+            "variable. If weights only compare rows, pass sample_weight * n_rows / sample_weight.sum()."
+        )
+        warn(message, DataWarning, stacklevel=3)
+
+
+def _numbers(given: Any) -> NDArray[np.float64]:
+    """Whatever the user's form; what is no number is NaN."""
+    if isinstance(given, pd.Series) or hasattr(given, "to_pylist"):
+        given = pd.Series(given.to_pylist() if hasattr(given, "to_pylist") else given)
+        return np.asarray(pd.to_numeric(given, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+    values = np.asarray(given)
+    if values.dtype.kind in "OSU" and values.ndim == 1:
+        return np.asarray(pd.to_numeric(pd.Series(values), errors="coerce"), dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)

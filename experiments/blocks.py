@@ -26,6 +26,7 @@ BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
     "nonlinear-unknown": findings.with_regimes,
     "pairs": summaries.pairs,
     "overlap": lambda folder: findings.overlap(10, folder),
+    "field": findings.field,
     "false-alarms": findings.false_alarms,
     "calibration": findings.calibration,
     "gradient": lambda folder: summaries.solvers("gradient", folder),

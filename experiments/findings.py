@@ -10,6 +10,7 @@ import pandas as pd
 from experiments import store
 from experiments.baselines.registry import METHODS
 from experiments.calibration import pooled
+from experiments.field import summary as field_summary
 from experiments.paper import MECHANISMS, TABLE_1, Row, published
 from experiments.summaries import number
 from experiments.tables import Table
@@ -189,6 +190,11 @@ def false_alarms(folder: Path | None = None) -> Table:
         quiet = f"{(cells['regimes'] == 1).sum()} of {len(cells)}"
         table.rows.append((str(noise), quiet))
     return table
+
+
+def field(folder: Path | None = None) -> Table:
+    """Realistic tables with the default, nothing known."""
+    return field_summary(store.read("field", folder))
 
 
 def calibration(folder: Path | None = None) -> Table:

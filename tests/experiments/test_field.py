@@ -34,8 +34,8 @@ def test_the_summary_has_a_line_for_each_row_and_density():
         for density, told in (("auto", "nothing"), ("auto", "regimes"), ("linear", "clusters"))
     ]
     first, second = field.summary(pd.DataFrame(cells)).rows
-    assert first == ("soft", "auto", "1", "1", "", "1/1", "0.50", "0.60", "2", "3/4", "2", "1")
-    assert second[:5] == ("soft", "linear", "", "", "1")
+    assert first == ("soft", "auto", "1", "1", "1", "", "1/1", "0.50", "0.60", "2", "3/4", "0/1", "1")
+    assert second[:6] == ("soft", "linear", "1", "", "", "1")
 
 
 def test_an_experiment_has_its_regime_only_if_both_agree_on_most_rows():

@@ -41,6 +41,7 @@ from latentdo.solvers.settings import (
     CURVE_ROWS,
     INVENTED,
     QUICK_NETWORKS,
+    SCEPTICISM,
     SCREEN_ROWS,
     SCREEN_STARTS,
 )
@@ -68,8 +69,12 @@ def solve(
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
+            # Some curve of many bends by chance: like regimes, they have to win clearly.
+            if curves.evidence > best.evidence + SCEPTICISM * float(np.log(dataset.n_rows)):
+                best = curves
+            elif curves.status == "converged":
+                best = tried[0] = search_linear(dataset, configuration, progress)  # from all their starts
             tried.append(curves)
-            best = curves if curves.evidence > best.evidence else best
         curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
         if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)

@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
 
-from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, expand, explained
+from latentdo.model.mechanisms.splines import (
+    FUNCTIONS,
+    Basis,
+    choose_levels,
+    expand,
+    explained,
+    sum_of_curves,
+)
 
 
 @given(level=st.integers(2, FUNCTIONS), seed=st.integers(0, 1000))
@@ -95,3 +102,15 @@ def test_what_functions_explain_is_what_a_regression_leaves():
     used = rows[:, [0, 1, 2, 4]]  # two functions of the first variable, one of the second
     residual = y - used @ np.linalg.lstsq(used, y, rcond=None)[0]
     assert explained(gram, np.array([2, 1]), 3) == pytest.approx(y @ y - residual @ residual)
+
+
+def test_sums_of_curves_are_sums_of_functions_and_lines_far_out():
+    rng = np.random.default_rng(0)
+    knots = np.sort(rng.standard_normal((2, FUNCTIONS + 1)), axis=1)
+    coefficients = rng.standard_normal((2, FUNCTIONS))
+    x = 3.0 * rng.standard_normal((500, 2))
+    found = sum_of_curves(x, knots, 0.3, coefficients)
+    np.testing.assert_allclose(found, 0.3 + expand(x, knots) @ coefficients.ravel(), rtol=1e-9, atol=1e-8)
+    far = np.array([[1.0, -1.0], [2.0, -2.0], [3.0, -3.0]]) * 1e30
+    at = sum_of_curves(far, knots, 0.3, coefficients)
+    np.testing.assert_allclose(at[2] - at[1], at[1] - at[0], rtol=1e-9)

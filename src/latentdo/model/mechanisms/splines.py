@@ -137,7 +137,7 @@ def sum_of_curves(x, knots, constant, coefficients):  # type: ignore[no-untyped-
     n, p = x.shape
     level = knots.shape[1] - 1
     out = np.full(n, constant)
-    cubes = np.empty(level + 1)
+    cubes = np.empty(level)
     for a in range(p):
         low, width = knots[a, 0], knots[a, level] - knots[a, 0]
         place = (knots[a] - low) / width
@@ -145,15 +145,19 @@ def sum_of_curves(x, knots, constant, coefficients):  # type: ignore[no-untyped-
         for m in range(level - 1):
             cubes[m] = coefficients[a, m + 1] / (1.0 - place[m])
             cubes[level - 1] -= coefficients[a, m + 1] / (1.0 - place[level - 1])
-        cubes[level] = -cubes[:level].sum()
+        end = (cubes[:level] * (1.0 - place[:level]) ** 3).sum()
+        slope = 3.0 * (cubes[:level] * (1.0 - place[:level]) ** 2).sum()
         for i in range(n):
             u = (x[i, a] - low) / width
             value = coefficients[a, 0] * x[i, a]
-            for m in range(level + 1):
-                if u <= place[m]:
-                    break
-                off = u - place[m]
-                value += cubes[m] * off * off * off
+            if u > 1.0:  # a line from here on: cubes of what is far out would leave nothing but rounding
+                value += end + slope * (u - 1.0)
+            else:
+                for m in range(level):
+                    if u <= place[m]:
+                        break
+                    off = u - place[m]
+                    value += cubes[m] * off * off * off
             out[i] += value
     return out
 

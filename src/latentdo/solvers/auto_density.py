@@ -65,20 +65,24 @@ def solve(
     best = search_linear(dataset, configuration, progress, lines.wants(family) if shaped else None)
     if best.status == "interrupted":
         return best
-    tried = [best]
+    tried, searches = [best], [best]
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
+            searches.append(curves)
             # Some curve of many bends by chance: like regimes, they have to win clearly.
-            if curves.evidence > best.evidence + SCEPTICISM * float(np.log(dataset.n_rows)):
+            straight = max(best.evidence, lines.evidence_at(dataset, configuration, curves))
+            if curves.evidence > straight + SCEPTICISM * float(np.log(dataset.n_rows)):
                 best = curves
             elif curves.status == "converged":
-                best = tried[0] = search_linear(dataset, configuration, progress)  # from all their starts
-            tried.append(curves)
+                best = search_linear(dataset, configuration, progress)  # from all their starts
+                searches.append(best)
+            tried = [best, curves] if best is not curves else [*tried, curves]
         curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
         if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)
+            searches.append(networks)
             best = networks if _is_better(networks, best, dataset.n_rows) else best
     except KeyboardInterrupt:
         return replace(best, status="interrupted", message="not all families were fitted")
@@ -96,9 +100,9 @@ def solve(
     return replace(
         best,
         comparison=(*chosen, *best.comparison),
-        status=tried[-1].status,
-        history=tuple(entry for result in tried for entry in result.history),
-        seconds=sum(result.seconds for result in tried),
+        status=searches[-1].status,
+        history=tuple(entry for result in searches for entry in result.history),
+        seconds=sum(result.seconds for result in searches),
     )
 
 

@@ -18,7 +18,7 @@ from latentdo.model.mechanisms.base import AdditiveNoise
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import SearchConfiguration, make_problem
-from latentdo.solvers.search.em import refine, weigh
+from latentdo.solvers.search.em import refine, relearn, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
@@ -77,6 +77,13 @@ def wants(family: type[Shaped]) -> Enough:
         return not is_plain(shaped.model)
 
     return enough
+
+
+def evidence_at(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> float:
+    """The evidence of lines with Gaussian noise that begin with the regimes and the graph of another fit."""
+    problem = make_problem(dataset, configuration)
+    state = weigh(problem, found.model)
+    return relearn(problem, state.responsibilities, adjacency=state.adjacency).evidence
 
 
 def is_plain(model: FittedModel) -> bool:

@@ -4,8 +4,8 @@
 root causes, with defaults and the time column. Rivals are the same fit without time; a Gaussian hidden Markov model
 (hmmlearn, number of states by the Schwarz criterion) followed by our search with its states as labels; and BARO
 (fse-baro), which ranks root causes of incidents and is told here when each begins and ends. The latter two need
-``--rivals-python``, an interpreter of the environment that ``make baselines`` makes for them. ``--methods "time,BARO"``
-and ``--what incidents`` run only some.
+``--rivals-python``, an interpreter of the environment that ``make baselines`` makes for them. ``--methods "time,BARO"``,
+``--what incidents`` and ``--noises gaussian`` run only some.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _found(service: Service, est: LatentInterventionDAG) -> dict[str, float]:
 
 
 def main() -> None:
-    options = runner.arguments(__doc__, rivals_python="", what="", methods="")
+    options = runner.arguments(__doc__, rivals_python="", what="", methods="", noises="")
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     small = {"n_minutes": 800, "n_metrics": 3} if options.smoke else {"n_minutes": 5000, "n_metrics": 8}
     large = (
@@ -170,7 +170,7 @@ def main() -> None:
             {"what": "incidents", "method": "no time", "noise": noises[0], "seed": seed, **large}
             for seed in seeds
         ]
-    for key, some in (("what", options.what), ("method", options.methods)):
+    for key, some in (("what", options.what), ("method", options.methods), ("noise", options.noises)):
         cells = [one for one in cells if not some or one[key] in some.split(",")]
     frame = runner.run("together", cells, cell, n_jobs=options.n_jobs, store=options.store)
     shown = ["regimes", "hamming", "essential", "segments", "f1", "root_first", "ari", "fit_seconds"]

@@ -4,8 +4,8 @@
 root causes, with defaults and the time column. Rivals are the same fit without time; a Gaussian hidden Markov model
 (hmmlearn, number of states by the Schwarz criterion) followed by our search with its states as labels; and BARO
 (fse-baro), which ranks root causes of incidents and is told here when each begins and ends. The latter two need
-``--rivals-python``, an interpreter of the environment that ``make baselines`` makes for them. ``--methods "time,BARO"``,
-``--what incidents`` and ``--noises gaussian`` run only some.
+``--rivals-python``, an interpreter of the environment that ``make baselines`` makes for them. ``--methods "time,BARO"``
+or ``--what incidents`` or ``--noises gaussian`` run only some.
 """
 
 from __future__ import annotations

@@ -169,19 +169,21 @@ class RowStrategy:
         """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
         first = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
         start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+        kept = fewer_regimes.drop_while_better(problem, start)
         if problem.n_labelled:
-            return self._from_lines(run, problem, start), None
+            return self._from_lines(run, problem, kept), None
         everyone = np.ones((problem.n_rows, 1))
         single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
-        if 1 < lines.n_regimes < problem.max_regimes:
-            state = self._from_lines(run, problem, start)
+        # As many as are allowed may have been invented, but not if the family needs them all.
+        if 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes == kept.n_regimes:
+            state = self._from_lines(run, problem, kept)
             if state.n_regimes >= lines.n_regimes:
                 return state, single  # all regimes of the lines are needed: none of them was invented
             state = max(state, self._from_one(run, problem, single), key=_evidence)
         else:
             state = self._from_one(run, problem, single)
             if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_counted:
-                state = max(state, self._from_lines(run, problem, start), key=_evidence)
+                state = max(state, self._from_lines(run, problem, kept), key=_evidence)
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.
             if np.array_equal(state.adjacency, single.adjacency):
@@ -195,10 +197,10 @@ class RowStrategy:
                 break
         return state, single
 
-    def _from_lines(self, run: Run, problem: Problem, start: State) -> State:
+    def _from_lines(self, run: Run, problem: Problem, kept: State) -> State:
         """What regimes of lines grow into that the family cannot do without."""
         # The graph of unborn regimes is another one: it is searched when all are there.
-        state = _grown(problem, fewer_regimes.drop_while_better(problem, start), same_graph=True)
+        state = _grown(problem, kept, same_graph=True)
         state = _simplest(problem, _grown(problem, state))
         run.journal.note("from lines", state)
         run.journal.keep(Standing(state))

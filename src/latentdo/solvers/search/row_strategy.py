@@ -167,23 +167,22 @@ class RowStrategy:
 
     def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
         """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
-        first = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
-        start = refine(problem, first.responsibilities, lines.adjacency, model=first.model)
+        start = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
+        start = refine(problem, start.responsibilities, lines.adjacency, model=start.model)
         kept = fewer_regimes.drop_while_better(problem, start)
         if problem.n_labelled:
             return self._from_lines(run, problem, kept), None
         everyone = np.ones((problem.n_rows, 1))
-        single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
         # As many as are allowed may have been invented, but not if the family needs them all.
-        if 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes == kept.n_regimes:
+        first = 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes == kept.n_regimes
+        state = self._from_lines(run, problem, kept) if first else None
+        if state is not None and state.n_regimes >= lines.n_regimes:
+            return state, relearn(problem, everyone, adjacency=state.adjacency)  # none of them was invented
+        single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
+        born = self._from_one(run, problem, single)
+        if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
             state = self._from_lines(run, problem, kept)
-            if state.n_regimes >= lines.n_regimes:
-                return state, single  # all regimes of the lines are needed: none of them was invented
-            state = max(state, self._from_one(run, problem, single), key=_evidence)
-        else:
-            state = self._from_one(run, problem, single)
-            if state.evidence < start.evidence + FAMILY_AHEAD * problem.n_counted:
-                state = max(state, self._from_lines(run, problem, kept), key=_evidence)
+        state = born if state is None else max(state, born, key=_evidence)
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.
             if np.array_equal(state.adjacency, single.adjacency):

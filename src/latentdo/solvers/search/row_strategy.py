@@ -173,8 +173,8 @@ class RowStrategy:
         if problem.n_labelled:
             return self._from_lines(run, problem, kept), None
         everyone = np.ones((problem.n_rows, 1))
-        # As many as are allowed may have been invented, but not if the family needs them all.
-        first = 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes == kept.n_regimes
+        # As many as are allowed may have been invented, but not if the family needs them all, or all but one.
+        first = 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes <= kept.n_regimes + 1
         state = self._from_lines(run, problem, kept) if first else None
         if state is not None and state.n_regimes >= lines.n_regimes:
             return state, relearn(problem, everyone, adjacency=state.adjacency)  # none of them was invented

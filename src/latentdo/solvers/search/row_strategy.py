@@ -33,6 +33,7 @@ from latentdo.solvers.settings import (
     FAMILY_RESTARTS,
     FAMILY_ROUNDS_AT_LIMIT,
     FAMILY_SEARCH_ROWS,
+    FAMILY_TELLING,
     GRAPH_GAIN,
 )
 
@@ -173,8 +174,10 @@ class RowStrategy:
         if problem.n_labelled:
             return self._from_lines(run, problem, kept), None
         everyone = np.ones((problem.n_rows, 1))
-        # As many as are allowed may have been invented, but not if the family needs them all, or all but one.
-        first = 1 < lines.n_regimes < problem.max_regimes or 1 < lines.n_regimes <= kept.n_regimes + 1
+        # As many as are allowed may have been invented to draw shapes, but these do not explain so much.
+        plain = refine(problem, everyone, lines.adjacency, iterations=1)
+        telling = start.evidence > plain.evidence + FAMILY_TELLING * problem.n_rows
+        first = lines.n_regimes > 1 and (telling or lines.n_regimes < problem.max_regimes)
         state = self._from_lines(run, problem, kept) if first else None
         if state is not None and state.n_regimes >= lines.n_regimes:
             return state, relearn(problem, everyone, adjacency=state.adjacency)  # none of them was invented

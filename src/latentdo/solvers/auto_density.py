@@ -72,12 +72,12 @@ def solve(
             searches.append(curves)
             # Some curve of many bends by chance: like regimes, they have to win clearly.
             straight = max(best.evidence, lines.evidence_at(dataset, configuration, curves))
-            if curves.evidence > straight + SCEPTICISM * float(np.log(dataset.n_rows)):
-                best = curves
-            elif curves.status == "converged":
+            clearly = curves.evidence > straight + SCEPTICISM * float(np.log(dataset.total))
+            if not clearly and curves.status == "converged":
                 best = search_linear(dataset, configuration, progress)  # from all their starts
                 searches.append(best)
-            tried = [best, curves] if best is not curves else [*tried, curves]
+            tried = [best, curves]
+            best = curves if clearly else best
         curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
         if curved and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)

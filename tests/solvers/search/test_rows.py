@@ -15,9 +15,9 @@ from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.scm import simulate
 from latentdo.solvers.search import em, fewer_regimes, regime_moves
+from latentdo.solvers.search.fit_memory import FitMemory
 from latentdo.solvers.search.learner import MomentLearner
 from latentdo.solvers.search.rows import RowLearner
-from latentdo.solvers.search.weighted_rows import FitMemory
 
 
 @pytest.fixture(scope="module")

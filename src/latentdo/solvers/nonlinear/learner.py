@@ -70,21 +70,11 @@ class NetworkLearner(RowLearner):
     odds: Array = field(default_factory=lambda: np.empty((0, 0)))
     tolerance: ClassVar[float] = NETWORK_EM_TOLERANCE
     holds_targets: ClassVar[bool] = True
+    trains: ClassVar[bool] = True
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:
         """See :class:`RowLearner`: other parents are a fresh start."""
         return model.reference[j] if np.array_equal(model.parents[j], parents) else None
-
-    def remember(
-        self,
-        mechanism: Mechanism,
-        start: Mechanism | None,
-        place: tuple[int, tuple[int, ...]],
-        weights: Array,
-        *,
-        settled: bool,
-    ) -> None:
-        """See :class:`RowLearner`: nothing, since training goes on."""
 
     def joining(self, *, alike: bool) -> type[Networks]:
         """See :class:`RowLearner`: a mixture could stand for what two regimes do to different variables."""

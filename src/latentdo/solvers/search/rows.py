@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import Fits, RowFamily
 from latentdo.solvers.search.edge_climb import climb_edges
+from latentdo.solvers.search.fit_memory import FitMemory
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
@@ -30,7 +32,7 @@ from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
-from latentdo.solvers.search.weighted_rows import FitMemory, Local, WeightedRows, rows_that_count
+from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
@@ -54,6 +56,8 @@ class RowLearner(FreeTargets):
     prepared: Any = None
     design: Array = field(default_factory=lambda: np.empty((0, 0)))
     memory: FitMemory = field(default_factory=FitMemory)
+    trains: ClassVar[bool] = False
+    """Whether a fit to the same rows goes on where the last one stopped."""
 
     @classmethod
     def of(cls, family: type[RowFamily], z: Array) -> Self:
@@ -313,13 +317,11 @@ class RowLearner(FreeTargets):
                 weights = statistics.responsibilities @ shares
                 # A mechanism that nobody shares is not known; any will do, and has no say.
                 nobody = float(weights.sum()) < problem.min_rows
-                if self.memory.still_fits(start, place, weights, settled=settled):
-                    assert start is not None
-                    reference = start
-                else:
-                    rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
-                    reference = fit(*rows, start)
-                    self.remember(reference, start, place, weights, settled=settled)
+                rows = (x, y, np.ones(len(y))) if nobody else rows_that_count(x, y, weights)
+                make = partial(fit, *rows, start)
+                reference = (
+                    make() if self.trains else self.memory.fit(make, start, place, weights, settled=settled)
+                )
                 found, better = self._fit_shares(
                     problem, statistics, (x, y), known, target_prior, shares, reference
                 )
@@ -328,18 +330,6 @@ class RowLearner(FreeTargets):
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
-
-    def remember(
-        self,
-        mechanism: Mechanism,
-        start: Mechanism | None,
-        place: tuple[int, tuple[int, ...]],
-        weights: Array,
-        *,
-        settled: bool,
-    ) -> None:
-        """Say that a fit need not be made again for the same rows."""
-        self.memory.note(mechanism, start, place, weights, settled=settled)
 
     def quick_scores(
         self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local

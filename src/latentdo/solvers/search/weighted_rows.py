@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.settings import FAMILY_FAINT, FAMILY_STILL
+from latentdo.solvers.settings import FAMILY_FAINT
 
 Array = NDArray[np.float64]
 
@@ -76,63 +74,6 @@ class WeightedRows:
         """Rows of every regime, without those that hardly count, and how much they do."""
         rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
         return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
-
-
-class _Made(NamedTuple):
-    """A mechanism's variable and parents, and the weights ``[n]`` it was fitted to, and was chosen for, if it was."""
-
-    place: tuple[int, tuple[int, ...]]
-    weights: Array
-    chosen: Array | None
-
-
-class FitMemory:
-    """To which rows the mechanisms were fitted that are still around.
-
-    A fit is a maximum: while hardly a row has come or gone since, another would not be better by anything to speak of.
-    """
-
-    def __init__(self) -> None:
-        self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()
-
-    def __reduce__(self) -> tuple[type[FitMemory], tuple[()]]:
-        return FitMemory, ()  # another process has other mechanisms
-
-    def still_fits(
-        self,
-        mechanism: Mechanism | None,
-        place: tuple[int, tuple[int, ...]],
-        weights: Array,
-        *,
-        settled: bool,
-    ) -> bool:
-        """Whether a mechanism is still what a fit would give, or, if not ``settled``, what it would choose."""
-        made = None if mechanism is None else self._made.get(mechanism)
-        if made is None or made.place != place:
-            return False
-        then = made.weights if settled else made.chosen
-        return then is not None and all(
-            np.abs(weights - one).sum() < FAMILY_STILL for one in (then, made.weights)
-        )
-
-    def note(
-        self,
-        mechanism: Mechanism,
-        start: Mechanism | None,
-        place: tuple[int, tuple[int, ...]],
-        weights: Array,
-        *,
-        settled: bool,
-    ) -> None:
-        """Remember a fit that began at another mechanism; one that chose the same again has chosen for good."""
-        before = None if start is None else self._made.get(start)
-        chosen = None
-        if before is not None and start is not None and before.place == place:
-            if settled:
-                chosen = before.chosen
-            elif mechanism.n_parameters == start.n_parameters:
-                chosen = weights
-        self._made[mechanism] = _Made(place, weights, chosen)
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:

@@ -9,6 +9,7 @@ from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints
 from latentdo.metrics import adjusted_rand_index
 from latentdo.scm import simulate
+from latentdo.solvers.search import solve as solve_module
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem, solve
 
 
@@ -103,3 +104,21 @@ def test_constraints_reach_every_start(data):
         assert result.adjacency.iloc[i, j] == 0
         assert result.adjacency.to_numpy().sum(axis=0).max() <= 1
         assert result.edge_probabilities[i, j] == 0.0
+
+
+def test_an_interrupt_at_the_very_end_loses_nothing(monkeypatch):
+    """Probabilities come after the search; whoever stops there keeps what was found."""
+    dataset = Dataset.from_table(simulate(n_variables=3, n_samples=200, random_state=1).X)
+    whole = solve(dataset, SearchConfiguration())
+    posterior, calls = solve_module.graph_posterior, []
+
+    def interrupted_once(*arguments, **keywords):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return posterior(*arguments, **keywords)
+
+    monkeypatch.setattr(solve_module, "graph_posterior", interrupted_once)
+    stopped = solve(dataset, SearchConfiguration())
+    assert (whole.status, stopped.status) == ("converged", "interrupted")
+    np.testing.assert_array_equal(stopped.edge_probabilities, whole.edge_probabilities)

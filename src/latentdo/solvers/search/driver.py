@@ -243,11 +243,14 @@ def _search(
         problem = problem.shared(configuration.ranks)
         try:
             state = strategy.on_all_rows(problem, configuration, standing)
+            run.journal.note("all rows", state)
         except KeyboardInterrupt:
             state, status = weigh(problem, state.model), "interrupted"
-        run.journal.note("all rows", state)
     regimes = canonical(problem, state.responsibilities, state.targets)
-    found = strategy.conclude(problem, configuration, standing, state, regimes)
+    try:
+        found = strategy.conclude(problem, configuration, standing, state, regimes)
+    except KeyboardInterrupt:  # without it nothing of what was found could be told
+        found, status = strategy.conclude(problem, configuration, standing, state, regimes), "interrupted"
     return make_result(dataset, problem, configuration, found, run.journal, status, standing.comparison)
 
 

@@ -64,11 +64,11 @@ def gather_stream(
     for name, value in read.arguments().items():
         if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
             raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
-    for name in ("group_column", "time_column", "series_column", "batch_column", "id_column"):
+    for name in ("time_column", "series_column", "batch_column", "id_column"):
         if getattr(known, name) is not None:
             raise ValueError(
-                f"--{name.replace('_', '-')} is not for --stream: rows that belong together are assigned together, and "
-                "may lie anywhere. Fit as many of them as fit into memory, without --stream."
+                f"--{name.replace('_', '-')} is not for --stream, which takes rows in any order. Fit as many of them "
+                "as fit into memory, without --stream."
             )
     if known.weight_column is not None:
         raise ValueError(
@@ -77,12 +77,16 @@ def gather_stream(
         )
     arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
     _check_known(known)
-    _, names = parts_of(data, read.columns, known.regime_column)
+    _, names = parts_of(data, read.columns, known.regime_column, known.group_column)
     absent = [name for name in read.drop or () if name not in names]
     if absent:
         raise ValueError(f"--drop names {', '.join(absent)}, but the columns are {', '.join(names)}.")
     columns = [name for name in names if name not in (read.drop or ())]
-    rows: dict[str, Any] = {"columns": columns, "regimes": known.regime_column}
+    rows: dict[str, Any] = {
+        "columns": columns,
+        "regimes": known.regime_column,
+        "groups": known.group_column,
+    }
     if known.regime_column is not None:
         _add_labels(labels_of(data, known.regime_column), known, arguments, rows)
     if known.knowledge is not None:

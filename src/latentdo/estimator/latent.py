@@ -325,6 +325,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         columns: Sequence[str] | None = None,
         regimes: str | None = None,
         targets: Any = None,
+        groups: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Find graph, regimes and targets in a table larger than memory; lines with Gaussian noise only.
@@ -332,8 +333,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         The structure is searched on 20 000 rows, then graph, targets and mechanisms are settled in a few passes over
         all rows, ``n_jobs`` parts at a time, each rank its share under ``torchrun``. ``regimes_`` and
         ``responsibilities_`` are those of the 20 000 rows, which ``sample_`` holds; its index counts through all rows.
-        ``predict`` gives the regimes of any others. Rows cannot be grouped here, because the rows of a group may lie
-        anywhere: ``fit`` takes groups.
+        ``predict`` gives the regimes of any others. Rows of a group may lie anywhere: with ``groups`` every pass reads
+        all rows twice, first to tell the regimes of the groups, which are also those of their rows in ``sample_``.
 
         Parameters
         ----------
@@ -345,6 +346,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             Name of the column that says what is known of the regimes; -1, None or NaN where unknown.
         targets : dict, table or matrix, optional
             What each regime targets, if that is known too; as for ``fit``.
+        groups : str, optional
+            Name of the column that says which rows share their regime; -1, None or NaN for rows on their own.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -358,6 +361,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 columns=columns,
                 regimes=regimes,
                 targets=targets,
+                groups=groups,
                 observational=self.observational,
                 transform=parameters["transform"],
                 missing=parameters["missing"],
@@ -374,7 +378,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if any(sample.atoms.rounded) or sample.atoms.has_masses:
             notes.append(STREAMED_AS_THEY_ARE)
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
-        result = solve_stream(sample, stream.parts, request, report)
+        result = solve_stream(sample, stream.parts, request, report, stream.group_regimes)
         result = replace(result, data_hash=stream.content_hash)
         self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)

@@ -223,6 +223,38 @@ class Weighted(Units):
         return Weighted(self.weights[rows])
 
 
+class Pooled(NamedTuple):
+    """Log-densities of groups, summed over their rows; what parts of the rows say of the same groups adds up.
+
+    ``sums [G, K]`` leave rows out that no regime can explain; ``lost [G]`` counts those, and ``possible [G]`` the
+    others, as often as they count.
+    """
+
+    sums: Array
+    lost: Array
+    possible: Array
+
+    @classmethod
+    def of(
+        cls, log_density: Array, weights: Array, members: NDArray[np.int64], n_groups: int, repeats: Array
+    ) -> Pooled:
+        """Of rows ``[n, K]`` whose groups are ``members [n]``, ``weights [K]`` being the shares of the regimes."""
+        pooled = cls(np.zeros((n_groups, log_density.shape[1])), np.zeros(n_groups), np.zeros(n_groups))
+        _pool(log_density, members, repeats, _log(weights), *pooled)
+        return pooled
+
+    def plus(self, other: Pooled) -> Pooled:
+        """Of both sets of rows together."""
+        return Pooled(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def assign(self, weights: Array, labels: NDArray[np.int64]) -> Assignment:
+        """Responsibilities ``[G, K]`` and log-likelihood ``[G]`` of the groups."""
+        hopeless = self.possible == 0.0
+        shares, log_likelihood = assign(np.where(hopeless[:, None], -np.inf, self.sums), weights, labels)
+        log_likelihood += IMPOSSIBLE * np.where(hopeless, self.lost - 1.0, self.lost)
+        return Assignment(shares, log_likelihood)
+
+
 @dataclass(frozen=True, eq=False)
 class Groups(Units):
     """Rows in groups, each of which has one regime.
@@ -281,15 +313,11 @@ class Groups(Units):
 
     def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """See :class:`Units`; a row's label is that of its group, and rows that no regime can explain are left out."""
-        pooled = np.zeros((self.sizes.size, log_density.shape[1]))
-        lost, hopeless = np.zeros(self.sizes.size), np.ones(self.sizes.size, dtype=np.bool_)
         known = np.full(self.sizes.size, -1, dtype=np.int64)
         if labels is not None:
             known[self.members[labels >= 0]] = labels[labels >= 0]
-        _pool(log_density, self.members, self.repeats(), _log(prior.weights), pooled, lost, hopeless)
-        pooled[hopeless] = -np.inf
-        shares, log_likelihood = assign(pooled, prior.weights, known)
-        log_likelihood += IMPOSSIBLE * np.where(hopeless, lost - 1.0, lost)
+        pooled = Pooled.of(log_density, prior.weights, self.members, self.sizes.size, self.repeats())
+        shares, log_likelihood = pooled.assign(prior.weights, known)
         np.take(shares, self.members, axis=0, out=log_density)
         return Assignment(log_density, (log_likelihood / self.sizes)[self.members])
 
@@ -382,24 +410,21 @@ def _log(weights: Array) -> Array:
 
 
 @njit
-def _pool(density, members, repeats, log_weights, pooled, lost, hopeless):  # type: ignore[no-untyped-def]
-    """Add up the log-densities of every group's rows, as often as they count, if ``repeats`` is not empty.
-
-    Rows that no regime can explain are only counted, in ``lost``; a group that has no others is ``hopeless``.
-    """
+def _pool(density, members, repeats, log_weights, sums, lost, possible):  # type: ignore[no-untyped-def]
+    """Fill :class:`Pooled`: every row as often as it counts, if ``repeats`` is not empty."""
     n_regimes = density.shape[1]
     for i in range(density.shape[0]):
-        possible = False
+        explained = False
         for k in range(n_regimes):
-            possible |= density[i, k] + log_weights[k] > -np.inf
+            explained |= density[i, k] + log_weights[k] > -np.inf
         group = members[i]
         count = repeats[i] if repeats.size else 1.0
-        if not possible:
+        if not explained:
             lost[group] += count
             continue
-        hopeless[group] = False
+        possible[group] += count
         for k in range(n_regimes):
-            pooled[group, k] += count * density[i, k]
+            sums[group, k] += count * density[i, k]
 
 
 @njit

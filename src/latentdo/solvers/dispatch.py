@@ -24,7 +24,7 @@ from latentdo.solvers.background import solve as solve_background
 from latentdo.solvers.hidden_values import fill
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
-from latentdo.solvers.search.out_of_core import Part, solve_in_parts
+from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
 from latentdo.solvers.search.row_strategy import go_on
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
@@ -191,7 +191,11 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
 
 
 def solve_stream(
-    sample: Dataset, parts: Sequence[Part], request: Request, progress: Progress | None = None
+    sample: Dataset,
+    parts: Sequence[Part],
+    request: Request,
+    progress: Progress | None = None,
+    group_regimes: NDArray[np.int64] = NO_GROUPS,
 ) -> FitResult:
     """Fit rows that do not fit into memory; lines with Gaussian noise only, because their moments add up."""
     blocking = [f"solver={request.solver!r}"] if request.chosen_solver != "search" else []
@@ -205,7 +209,7 @@ def solve_stream(
             "noise='gaussian' and solver='search', or fit a sample of the rows"
         )
     configuration = _search_configuration(request, request.constraints(sample.columns))
-    return solve_in_parts(sample, parts, configuration, progress)
+    return solve_in_parts(sample, parts, configuration, progress, group_regimes)
 
 
 def _search_configuration(request: Request, constraints: Constraints) -> SearchConfiguration:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from latentdo.data.table import (
 )
 from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
-from latentdo.streaming.chunks import Part, labels_of, parts_of
+from latentdo.streaming.chunks import Part, Rows, labels_of, parts_of
 from latentdo.streaming.scan import draw, look_at_all
 
 __all__ = ["Part", "Stream", "labels_of", "open_stream", "parts_of"]
@@ -44,18 +44,21 @@ class Stream:
     sample : Dataset
         Rows drawn from all of them without replacement, with the preprocessor of all; ``row_index`` counts through all.
     parts : tuple of callables
-        Each reads some rows, standardised, and the index of their regimes, -1 where unknown. With several ranks these
-        are the parts of this one.
+        Each reads some rows, standardised, the index of their regimes, -1 where unknown, and that of their groups, -1
+        for rows on their own. With several ranks these are the parts of this one.
     n_rows : int
         Number of rows that are used, on all ranks.
     content_hash : str
         Hexadecimal SHA-256 of names and values, part by part.
+    group_regimes : ndarray [n_groups] of int64
+        Index of the regime that a group is known to have, -1 where unknown; empty if rows do not belong together.
     """
 
     sample: Dataset
-    parts: tuple[Callable[[], tuple[Array, Codes]], ...]
+    parts: tuple[Callable[[], tuple[Array, Codes, Codes]], ...]
     n_rows: int
     content_hash: str
+    group_regimes: Codes = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def open_stream(
@@ -64,6 +67,7 @@ def open_stream(
     columns: Sequence[str] | None = None,
     regimes: str | None = None,
     targets: Any = None,
+    groups: str | None = None,
     observational: Hashable = 0,
     transform: str = "none",
     missing: Missing = "error",
@@ -76,7 +80,7 @@ def open_stream(
 
     Parameters
     ----------
-    source, columns, regimes, missing
+    source, columns, regimes, groups, missing
         See :func:`parts_of`.
     targets, observational
         As for :meth:`latentdo.data.Dataset.from_table`.
@@ -107,7 +111,7 @@ def open_stream(
     if targets is not None and regimes is None:
         raise ValueError("targets were given without regimes; pass regimes= too, the name of a column.")
     ranks = Ranks() if ranks is None else ranks
-    parts, names = parts_of(source, columns, regimes, missing)
+    parts, names = parts_of(source, columns, regimes, groups, missing)
     total = look_at_all(parts, names, transform, n_sample, random_state, n_jobs, ranks)
     if total is None or total.count < 2:
         raise ValueError("There are fewer than two rows.")
@@ -117,16 +121,25 @@ def open_stream(
     mean, scale = total.mean, np.sqrt(total.squares / total.count)
     preprocessor = Preprocessor(transform, names, mean, scale)  # type: ignore[arg-type]
     _, drawn = draw(total.keys, total.drawn, n_sample, exactly=True)
-    rows = (drawn.values, names, preprocessor)
-    dropped = drawn.n_read - total.count
+    known: dict[str, Any] = {"row_index": drawn.places, "n_dropped": drawn.n_read - total.count}
     index: dict[Hashable, int] = {}
-    if regimes is None:
-        sample = Dataset(*rows, row_index=drawn.places, n_dropped=dropped)
-    else:
-        labels = order_labels(drawn.seen, targets, observational, has_unknown=bool((drawn.codes < 0).any()))
-        matrix = None if targets is None else encode_targets(targets, labels, drawn.seen, names)
+    if regimes is not None:
+        seen, unknown = drawn.regimes.seen, bool((drawn.regimes.codes < 0).any())
+        labels = order_labels(seen, targets, observational, has_unknown=unknown)
         index = {label: k for k, label in enumerate(labels)}
-        sample = Dataset(*rows, drawn.coded(index), labels, matrix, drawn.places, dropped)
+        matrix = None if targets is None else encode_targets(targets, labels, seen, names)
+        known |= {"regime_labels": labels, "targets": matrix}
+    numbers = {group: g for g, group in enumerate(total.groups)}
+    group_regimes = np.array(
+        [-1 if label is None else index[label] for label in total.groups.values()], dtype=np.int64
+    )
+    codes, members = _coded(drawn, index, numbers, group_regimes)
+    if regimes is not None:
+        known["regimes"] = codes
+    if groups is not None:
+        alone = len(numbers) + np.arange(members.size)
+        known |= {"groups": np.where(members < 0, alone, members), "group_labels": tuple(numbers)}
+    sample = Dataset(drawn.values, names, preprocessor, **known)
     warn_about_shape(total.count, scale, names)
     spread = sample.z.std(axis=0)  # not one: the scaling is that of all rows
     varying = np.flatnonzero(spread)
@@ -134,13 +147,27 @@ def open_stream(
     warn_about_copies(standard, [names[j] for j in varying])
     own = parts[ranks.share(len(parts))]
     digest = hashlib.sha256("".join((repr(names), *total.digests)).encode()).hexdigest()
-    return Stream(
-        sample, tuple(partial(_standardised, part, preprocessor, index) for part in own), total.count, digest
+    read = partial(
+        _standardised, preprocessor=preprocessor, index=index, numbers=numbers, group_regimes=group_regimes
     )
+    return Stream(sample, tuple(partial(read, part) for part in own), total.count, digest, group_regimes)
 
 
 def _standardised(
-    part: Part, preprocessor: Preprocessor, index: Mapping[Hashable, int]
-) -> tuple[Array, Codes]:
+    part: Part,
+    preprocessor: Preprocessor,
+    index: Mapping[Hashable, int],
+    numbers: Mapping[Hashable, int],
+    group_regimes: Codes,
+) -> tuple[Array, Codes, Codes]:
     rows = part.read()
-    return preprocessor.forward(rows.values), rows.coded(index)
+    return preprocessor.forward(rows.values), *_coded(rows, index, numbers, group_regimes)
+
+
+def _coded(
+    rows: Rows, index: Mapping[Hashable, int], numbers: Mapping[Hashable, int], group_regimes: Codes
+) -> tuple[Codes, Codes]:
+    """Numbers of regimes and groups; a group's regime is that of all its rows."""
+    members = rows.groups.by(numbers)
+    regimes = rows.regimes.by(index)
+    return np.where(members < 0, regimes, np.append(group_regimes, -1)[members]), members

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Missing, table_to_array
-from latentdo.data.labels import encode_regimes
+from latentdo.data.labels import encode, encode_regimes
 from latentdo.data.table import check_finite, check_labels, check_names
 from latentdo.messages import listed
 from latentdo.readers import check_file
@@ -37,8 +37,8 @@ class Part:
         Where they are, for messages.
     names : tuple of str
         The variables.
-    regimes : str, optional
-        The column of labels.
+    regimes, groups : str, optional
+        The columns of labels, and of groups.
     missing : {"error", "drop"}
         What to do about rows with NaN or infinite values.
     """
@@ -47,11 +47,12 @@ class Part:
     place: str
     names: tuple[str, ...]
     regimes: str | None = None
+    groups: str | None = None
     missing: Missing = "error"
 
     def read(self) -> Rows:
         """The rows; what cannot be used is refused with its place."""
-        wanted = [*self.names, *([] if self.regimes is None else [self.regimes])]
+        wanted = [*self.names, *(name for name in (self.regimes, self.groups) if name is not None)]
         try:
             return self._checked(self.reader(wanted), wanted)
         except (ValueError, TypeError) as error:
@@ -84,31 +85,71 @@ class Part:
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))
             values = values[kept]
         check_finite(values, self.names)
-        if self.regimes is None:
-            return Rows(values, kept, np.full(len(kept), -1), [], n)
-        codes, seen = encode_regimes(table[held[self.regimes]], kept, n)
-        return Rows(values, kept, codes, seen, n)
+
+        def named(what: str, column: str | None) -> Named:
+            nothing = np.full(len(kept), -1)
+            return (
+                Named(nothing, [])
+                if column is None
+                else Named(*encode(table[held[column]], what, kept, n, None))
+            )
+
+        return Rows(values, kept, named("regimes", self.regimes), named("groups", self.groups), n)
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """What a column calls every row: places among the distinct names ``seen``, -1 where it says nothing."""
+
+    codes: Codes
+    seen: list[Hashable]
+
+    def by(self, numbers: Mapping[Hashable, int]) -> Codes:
+        """The same by another numbering."""
+        return np.array([*(numbers[name] for name in self.seen), -1], dtype=np.int64)[self.codes]
+
+    def take(self, rows: Codes) -> Named:
+        """The names of some rows."""
+        return Named(self.codes[rows], self.seen)
+
+    def joined(self, other: Named) -> Named:
+        """The names of these rows and then of others."""
+        numbers = {name: code for code, name in enumerate(dict.fromkeys([*self.seen, *other.seen]))}
+        return Named(np.concatenate([self.codes, other.by(numbers)]), list(numbers))
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a part that are used, their places among those that were read, and their labels."""
+    """Rows of a part that are used, their places among those that were read, their labels and groups."""
 
     values: Array
     places: Codes
-    codes: Codes
-    seen: list[Hashable]
+    regimes: Named
+    groups: Named
     n_read: int
 
-    def coded(self, labels: Mapping[Hashable, int]) -> Codes:
-        """The labels by another numbering."""
-        return np.array([*(labels[label] for label in self.seen), -1], dtype=np.int64)[self.codes]
+    def take(self, rows: Codes) -> Rows:
+        """Some of the rows."""
+        return Rows(
+            self.values[rows], self.places[rows], self.regimes.take(rows), self.groups.take(rows), self.n_read
+        )
+
+    def joined(self, other: Rows) -> Rows:
+        """These rows and then others, whose places count on from those that were read here."""
+        return Rows(
+            np.vstack([self.values, other.values]),
+            np.concatenate([self.places, other.places + self.n_read]),
+            self.regimes.joined(other.regimes),
+            self.groups.joined(other.groups),
+            self.n_read + other.n_read,
+        )
 
 
 def parts_of(
     source: Any,
     columns: Sequence[str] | None = None,
     regimes: str | None = None,
+    groups: str | None = None,
     missing: Missing = "error",
 ) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     """Parts of a source, and the names of its variables.
@@ -119,8 +160,8 @@ def parts_of(
         A Parquet file (or several, or a folder of them) is read by row groups.
     columns : sequence of str, optional
         Use only these variables.
-    regimes : str, optional
-        Name of the column of labels, which is no variable.
+    regimes, groups : str, optional
+        Names of the columns of labels and of groups, which are no variables.
     missing : {"error", "drop"}
         What to do about rows with NaN or infinite values.
 
@@ -129,11 +170,15 @@ def parts_of(
     ValueError, TypeError
         If there are no rows, or it is none of these; the message names the remedy.
     """
-    if regimes is not None and not isinstance(regimes, str):
-        raise TypeError(
-            f"regimes must be the name of a column of the stream, got {type(regimes).__name__}: write the labels into "
-            "the table, or pass rows that fit into memory to fit."
-        )
+    known = {"regimes": regimes, "groups": groups}
+    for what, column in known.items():
+        if column is not None and not isinstance(column, str):
+            raise TypeError(
+                f"{what} must be the name of a column of the stream, got {type(column).__name__}: write the labels "
+                "into the table, or pass rows that fit into memory to fit."
+            )
+    if regimes is not None and regimes == groups:
+        raise ValueError(f"{regimes!r} cannot hold the labels and the groups; name two columns.")
     readers: list[tuple[str, Reader]]
     if hasattr(source, "to_delayed") and hasattr(source, "columns"):
         names = [str(name) for name in source.columns]
@@ -153,20 +198,23 @@ def parts_of(
             f"Cannot stream from {type(source).__name__}: pass the path of a Parquet file or of a folder of them, a "
             "Dask table, or a list of tables; what fits into memory goes to fit."
         )
-    wanted = (
-        [name for name in names if name != regimes] if columns is None else [str(name) for name in columns]
-    )
-    absent = [name for name in [*wanted, *([] if regimes is None else [regimes])] if name not in names]
+    others = {column: what for what, column in known.items() if column is not None}
+    wanted = [name for name in names if name not in others]
+    if columns is not None:
+        wanted = [str(name) for name in columns]
+    absent = [name for name in [*wanted, *others] if name not in names]
     if absent:
         raise ValueError(f"There is no column {listed(absent)}; the columns are {listed(names)}.")
-    if regimes in wanted:
+    twice = [name for name in wanted if name in others]
+    if twice:
+        holds = "labels" if others[twice[0]] == "regimes" else "groups"
         raise ValueError(
-            f"{regimes!r} holds the labels, so it cannot be a variable too; drop it from columns=."
+            f"{twice[0]!r} holds the {holds}, so it cannot be a variable too; drop it from columns=."
         )
     check_names(wanted)
     if not readers:
         raise ValueError("There are no rows.")
-    parts = tuple(Part(reader, place, tuple(wanted), regimes, missing) for place, reader in readers)
+    parts = tuple(Part(reader, place, tuple(wanted), regimes, groups, missing) for place, reader in readers)
     return parts, tuple(wanted)
 
 

@@ -3,19 +3,24 @@
 Given the mixture, one pass over the rows gives responsibilities block by block, and of those only their moments are
 kept: one ``(d + 1) x (d + 1)`` matrix a regime. Moments of parts add up, so the parts may be row groups of a file or
 partitions of a cluster, here or on other ranks; graph, targets and mechanisms follow from the sum.
+
+The rows of a group may lie anywhere. Their log-densities add up over the parts too, so that a first pass tells the
+regimes of groups, and a second one the moments.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from latentdo.data import Dataset
+from latentdo.model.assignment import Pooled, Prior
 from latentdo.model.fitted import FittedModel
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -28,9 +33,12 @@ from latentdo.solvers.search.solve import SearchConfiguration, make_problem, sol
 from latentdo.solvers.settings import ALL_ROWS_TOLERANCE, BLOCK, GRAPH_PASSES, MAX_PASSES
 
 Array = NDArray[np.float64]
-Part = Callable[[], tuple[Array, NDArray[np.int64]]]
-"""Reads some of the rows, standardised, ``[n, d]``, and their labels, -1 where unknown, ``[n]``; called once a pass,
-wherever it is sent."""
+Codes = NDArray[np.int64]
+Part = Callable[[], tuple[Array, Codes, Codes]]
+"""Reads some of the rows, standardised, ``[n, d]``, their labels, -1 where unknown, ``[n]``, and their groups, -1 for
+rows on their own, ``[n]``; called once or twice a pass, wherever it is sent."""
+
+NO_GROUPS: Codes = np.empty(0, dtype=np.int64)
 
 
 def solve_in_parts(
@@ -38,6 +46,7 @@ def solve_in_parts(
     parts: Sequence[Part],
     configuration: SearchConfiguration,
     progress: Progress | None = None,
+    group_regimes: Codes = NO_GROUPS,
 ) -> FitResult:
     """Fit the linear model to all rows of ``parts``, in memory that does not grow with their number.
 
@@ -51,6 +60,8 @@ def solve_in_parts(
         As for :func:`.solve`; ``n_jobs`` parts are read at a time.
     progress
         Called with a dict after every step.
+    group_regimes : ndarray [n_groups] of int64
+        Known regime of every group of rows, -1 where unknown.
 
     Returns
     -------
@@ -58,26 +69,30 @@ def solve_in_parts(
         Responsibilities are those of the sample; everything else is about all rows.
     """
     began = time.perf_counter()
-    ranks = configuration.ranks
+    ranks, n_jobs = configuration.ranks, configuration.n_jobs
     found = ranks.from_first(solve(sample, configuration, progress))
     problem = make_problem(sample, configuration)
     model, adjacency = found.model, found.model.topology.adjacency
     history = list(found.history)
-    moments, loglik = one_pass(parts, model, configuration.n_jobs, ranks)
+    seen = one_pass(parts, model, n_jobs, ranks, group_regimes)
     evidence = -np.inf
     for number in range(1, MAX_PASSES + 1):
         if number <= GRAPH_PASSES:  # all rows may show edges that the sample left open
-            adjacency = problem.learner.best_graph(problem, moments, adjacency, thorough=True)
-        targets, _ = choose_all_targets(problem, moments, adjacency)
-        moments, targets = _canonical(problem, moments, targets)
+            adjacency = problem.learner.best_graph(problem, seen.moments, adjacency, thorough=True)
+        targets, _ = choose_all_targets(problem, seen.moments, adjacency)
+        joined = _canonical(problem, seen.moments, targets)
         # The moments that the parameters come from are kept: probabilities must belong to the model that is returned.
-        fitted_to = moments
+        fitted_to, targets = (
+            Moments(np.tensordot(joined, seen.moments.matrices, 1)),
+            _targets(joined, targets),
+        )
         model = fit_parameters(problem, fitted_to, adjacency, targets)
-        moments, loglik = one_pass(parts, model, configuration.n_jobs, ranks)
+        model = model.with_prior(Prior(joined @ seen.units / seen.units.sum()))
+        seen = one_pass(parts, model, n_jobs, ranks, group_regimes)
         cost = problem.penalties.cost(model, float(fitted_to.counts.sum()))
         entry = {
             "step": f"all rows, pass {number}",
-            "evidence": loglik - cost,
+            "evidence": seen.log_likelihood - cost,
             "regimes": len(targets),
             "edges": int(adjacency.sum()),
             "seconds": time.perf_counter() - began,
@@ -85,9 +100,9 @@ def solve_in_parts(
         history.append(entry)
         if progress is not None:
             progress(entry)
-        if number > GRAPH_PASSES and loglik - cost < evidence + ALL_ROWS_TOLERANCE:
+        if number > GRAPH_PASSES and seen.log_likelihood - cost < evidence + ALL_ROWS_TOLERANCE:
             break
-        evidence = loglik - cost
+        evidence = seen.log_likelihood - cost
     tables = problem.learner.tables(problem, fitted_to, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     status, message = found.status, found.message  # an interrupted search stays one
@@ -97,12 +112,12 @@ def solve_in_parts(
         found,
         model=model,
         regime_names=regime_names(sample, len(targets)),
-        responsibilities=problem.clamp(model.responsibilities(sample.z)),
+        responsibilities=_of_sample(problem, sample, model, seen.groups),
         edge_probabilities=posterior.edges,
         ancestor_probabilities=posterior.ancestors,
         target_probabilities=target_probabilities(problem, fitted_to, adjacency, targets),
-        evidence=loglik - cost,
-        evidence_terms={"log_likelihood": loglik, "structure_cost": -cost},
+        evidence=seen.log_likelihood - cost,
+        evidence_terms={"log_likelihood": seen.log_likelihood, "structure_cost": -cost},
         status=status,
         message=message,
         history=tuple(history),
@@ -110,43 +125,121 @@ def solve_in_parts(
     )
 
 
+def _of_sample(problem: Problem, sample: Dataset, model: FittedModel, groups: Array) -> Array:
+    """Responsibilities of the rows of the sample; those of groups are known from all their rows."""
+    found = problem.clamp(model.responsibilities(sample.z))
+    if sample.groups is not None:
+        grouped = sample.groups < len(groups)
+        found[grouped] = groups[sample.groups[grouped]]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What an E-step over all rows tells.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of every regime.
+    units : ndarray [K]
+        How many groups, and rows on their own, every regime has.
+    log_likelihood : float
+        Of all rows.
+    groups : ndarray [n_groups, K]
+        Responsibilities of the groups.
+    """
+
+    moments: Moments
+    units: Array
+    log_likelihood: float
+    groups: Array
+
+
 def one_pass(
-    parts: Sequence[Part], model: FittedModel, n_jobs: int, ranks: Ranks | None = None
-) -> tuple[Moments, float]:
-    """E-step over all rows, those of other ranks included: the moments of every regime, and the log-likelihood."""
-    width, n_regimes = model.topology.n_variables + 1, model.topology.n_regimes
-    total, loglik = Moments(np.zeros((n_regimes, width, width))), 0.0
-    jobs = (delayed(_part_moments)(part, model) for part in parts)
-    for moments, part_loglik in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        total, loglik = total + moments, loglik + part_loglik
-    if ranks is not None:
-        total, loglik = Moments(ranks.sum(total.matrices)), float(ranks.sum(loglik))
-    return total, loglik
+    parts: Sequence[Part],
+    model: FittedModel,
+    n_jobs: int,
+    ranks: Ranks | None = None,
+    group_regimes: Codes = NO_GROUPS,
+) -> Pass:
+    """E-step over all rows, those of other ranks included."""
+    ranks = Ranks() if ranks is None else ranks
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    weights = model.topology.weights
+    units, loglik = np.zeros(weights.size), 0.0
+    groups = np.empty((0, weights.size))
+    if group_regimes.size:
+        looks = parallel(delayed(_pooled)(part, model, group_regimes.size) for part in parts)
+        nothing = Pooled.of(groups, weights, NO_GROUPS, group_regimes.size, np.empty(0))
+        pooled = Pooled(*(ranks.sum(values) for values in reduce(Pooled.plus, looks, nothing)))
+        groups, of_groups = pooled.assign(weights, group_regimes)
+        units, loglik = groups.sum(axis=0), float(of_groups.sum())
+    width = model.topology.n_variables + 1
+    moments, own_units, own_loglik = (
+        Moments(np.zeros((weights.size, width, width))),
+        np.zeros(weights.size),
+        0.0,
+    )
+    for part in parallel(delayed(_part_pass)(part, model, groups) for part in parts):
+        moments, own_units, own_loglik = moments + part[0], own_units + part[1], own_loglik + part[2]
+    return Pass(
+        Moments(ranks.sum(moments.matrices)),
+        units + ranks.sum(own_units),
+        loglik + float(ranks.sum(own_loglik)),
+        groups,
+    )
 
 
-def _part_moments(part: Part, model: FittedModel) -> tuple[Moments, float]:
-    z, labels = part()
-    width = z.shape[1] + 1
-    total, loglik = Moments(np.zeros((model.topology.n_regimes, width, width))), 0.0
+def _pooled(part: Part, model: FittedModel, n_groups: int) -> Pooled:
+    """What the rows of a part say of the groups."""
+    z, _, members = part()
+    rows = np.flatnonzero(members >= 0)
+    blocks = [rows[first : first + BLOCK] for first in range(0, max(rows.size, 1), BLOCK)]
+    return reduce(
+        Pooled.plus,
+        (
+            Pooled.of(
+                model.log_density(z[block]), model.topology.weights, members[block], n_groups, np.empty(0)
+            )
+            for block in blocks
+        ),
+    )
+
+
+def _part_pass(part: Part, model: FittedModel, groups: Array) -> tuple[Moments, Array, float]:
+    """Moments of a part, and what its rows on their own add to units and log-likelihood."""
+    z, labels, members = part()
+    width, n_regimes = z.shape[1] + 1, model.topology.n_regimes
+    moments, units, loglik = Moments(np.zeros((n_regimes, width, width))), np.zeros(n_regimes), 0.0
     for first in range(0, len(z), BLOCK):
-        block = np.ascontiguousarray(z[first : first + BLOCK])
-        found = model.assign(block, labels[first : first + BLOCK])
-        loglik += float(found.log_likelihood.sum())
-        total += Moments.of(np.column_stack([np.ones(len(block)), block]), found.responsibilities)
-    return total, loglik
+        here = slice(first, first + BLOCK)
+        block, alone = np.ascontiguousarray(z[here]), members[here] < 0
+        found = model.assign(block, labels[here])
+        responsibilities = found.responsibilities
+        units += responsibilities[alone].sum(axis=0)
+        loglik += float(found.log_likelihood[alone].sum())
+        responsibilities[~alone] = groups[members[here][~alone]]
+        moments += Moments.of(np.column_stack([np.ones(len(block)), block]), responsibilities)
+    return moments, units, loglik
 
 
-def _canonical(
-    problem: Problem, moments: Moments, targets: NDArray[np.int8]
-) -> tuple[Moments, NDArray[np.int8]]:
-    """As :func:`.canonical`: regimes without targets and label join the first, an empty one if there are none."""
-    plain = targets.sum(axis=1) == 0
+def _canonical(problem: Problem, moments: Moments, targets: NDArray[np.int8]) -> Array:
+    """Which regimes become which, ``[K, K before]``, as in :func:`.canonical`.
+
+    Regimes without targets and label join the first, an empty one if there are none.
+    """
+    each: Array = np.eye(len(targets))
+    plain: NDArray[np.bool_] = targets.sum(axis=1) == 0
     if problem.n_labelled:  # which keep their places
         plain[: problem.n_labelled] = False
-        matrices = moments.matrices[~plain]
-        matrices[0] += moments.matrices[plain].sum(axis=0)
-        return Moments(matrices), targets[~plain]
+        each[0] += each[plain].sum(axis=0)
+        return each[~plain]
     others = [int(k) for k in np.argsort(-moments.counts, kind="stable") if not plain[k]]
-    reference = moments.matrices[plain].sum(axis=0, keepdims=True)
-    zero = np.zeros((1, targets.shape[1]), dtype=np.int8)
-    return Moments(np.concatenate([reference, moments.matrices[others]])), np.vstack([zero, targets[others]])
+    reference: Array = each[plain].sum(axis=0, keepdims=True)
+    return np.concatenate([reference, each[others]])
+
+
+def _targets(joined: Array, targets: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Targets of regimes that some have become; those that joined another have none."""
+    return (joined @ targets).astype(np.int8)

@@ -33,6 +33,7 @@ __all__ = [
     "fresh_folder",
     "json_text",
     "rescue",
+    "write_csv",
     "write_outputs",
 ]
 
@@ -137,7 +138,7 @@ def write_outputs(
         }
         for name, table in tables.items():
             with place(name) as path:
-                _csv(table, path, index=table.index.name is not None)
+                write_csv(table, path, index=table.index.name is not None)
         if bootstrap is not None:
             with place("bootstrap.safetensors") as path:
                 bootstrap.save(path)
@@ -307,7 +308,9 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
+def write_csv(table: pd.DataFrame, path: Path, *, index: bool = True) -> None:
+    """Write a table whose text no spreadsheet takes for a formula."""
+
     def harmless(values: Any) -> Any:
         """Text that no spreadsheet runs; numbers as they are."""
         return values.map(lambda value: to_cell(value) if isinstance(value, str) else value)

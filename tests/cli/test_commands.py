@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentdo.cli import main
 from latentdo.outputs import FILES
 
 
@@ -54,14 +53,8 @@ def table(tmp_path):
     return path
 
 
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_fit_writes_the_folder_and_says_where(fake, table, tmp_path, capsys):
-    code, out, _ = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+def test_fit_writes_the_folder_and_says_where(fake, table, tmp_path, run):
+    code, out, _ = run("fit", table, "--out", tmp_path / "r", "--drop", "condition")
     assert code == 0
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == sorted(FILES)
     assert "report.html" in out
@@ -71,30 +64,29 @@ def test_fit_writes_the_folder_and_says_where(fake, table, tmp_path, capsys):
     assert "regimes" not in fake.fitted[1]
 
 
-def test_a_diagnosis_enters_report_and_json_and_stays(tmp_path, capsys):
+def test_a_diagnosis_enters_report_and_json_and_stays(tmp_path, run):
     from latentdo import simulate
 
     simulate(n_variables=3, n_samples=300, random_state=1).X.to_csv(tmp_path / "d.csv", index=False)
     arguments = ("fit", tmp_path / "d.csv", "--out", tmp_path / "r", "--max-regimes", 6, "--n-init", 1)
-    code, out, _ = run(capsys, *arguments, "--diagnose", "--json")
+    code, out, _ = run(*arguments, "--diagnose", "--json")
     assert code == 0
     said = json.loads(out)["diagnosis"]
     assert said["n_repeats"] == 3
     assert json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))["diagnosis"] == said
     page = tmp_path / "r" / "report.html"
     assert "can and cannot show" in page.read_text("utf-8")
-    assert run(capsys, "report", tmp_path / "r")[0] == 0
+    assert run("report", tmp_path / "r")[0] == 0
     assert "can and cannot show" in page.read_text("utf-8")
-    code, out, _ = run(capsys, *arguments, "--diagnose", "--overwrite")
+    code, out, _ = run(*arguments, "--diagnose", "--overwrite")
     assert code == 0
     assert "ceiling" in out
 
 
-def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path, capsys):
+def test_options_reach_the_estimator_and_only_those_given(fake, table, tmp_path, run):
     options = "--max-regimes 5 --density linear --noise any --transform log1p --n-init 2 --random-state 7"
     pairs = "--edge-prior -1.5 --forbidden a b --forbidden b c --required a c --max-parents 2"
     code, *_ = run(
-        capsys,
         "fit",
         table,
         "--out",
@@ -128,21 +120,21 @@ def test_the_options_are_arguments_of_the_estimator():
     assert set(EstimatorOptions.__dataclass_fields__) <= set(LatentInterventionDAG().get_params())
 
 
-def test_known_regimes_and_targets(fake, table, tmp_path, capsys):
+def test_known_regimes_and_targets(fake, table, tmp_path, run):
     targets = tmp_path / "t.csv"
     targets.write_text("regime,a,b,c\nctrl,0,0,0\ndrug,0,1,0\n")
     given = ("--regime-column", "condition", "--observational", "ctrl", "--targets", targets)
-    code, *_ = run(capsys, "fit", table, "--out", tmp_path / "r", *given)
+    code, *_ = run("fit", table, "--out", tmp_path / "r", *given)
     assert code == 0
     assert fake.arguments == {"observational": "ctrl"}
     assert list(fake.fitted[1]["regimes"][:2]) == ["ctrl", "drug"]
     assert fake.fitted[1]["targets"].loc["drug"].tolist() == [0, 1, 0]
 
 
-def test_numeric_labels_keep_their_type(fake, table, tmp_path, capsys):
+def test_numeric_labels_keep_their_type(fake, table, tmp_path, run):
     pd.read_csv(table).assign(condition=[1, 2] * 20).to_csv(table, index=False)
     code, *_ = run(
-        capsys, "fit", table, "--out", tmp_path / "r", "--regime-column", "condition", "--observational", "1"
+        "fit", table, "--out", tmp_path / "r", "--regime-column", "condition", "--observational", "1"
     )
     assert code == 0
     assert fake.arguments["observational"] == 1
@@ -172,9 +164,9 @@ def test_numeric_labels_keep_their_type(fake, table, tmp_path, capsys):
         (["simulate", "--out", "{tmp}/s", "--n-samples", "-4"], "--n-samples"),
     ],
 )
-def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, capsys, arguments, message):
+def test_errors_are_one_message_without_a_traceback(fake, table, tmp_path, run, arguments, message):
     filled = [argument.format(tmp=tmp_path, table=table) for argument in arguments]
-    code, out, err = run(capsys, *filled)
+    code, out, err = run(*filled)
     assert code == 1
     assert err.startswith("error: ")
     assert message in err
@@ -206,68 +198,68 @@ def test_messages_speak_of_flags(message, words):
     assert in_flags(message) == words
 
 
-def test_every_flag_that_messages_name_exists(capsys):
+def test_every_flag_that_messages_name_exists(run):
     from latentdo.cli.messages import _FLAGS
 
-    text = "".join(run(capsys, command, "--help")[1] for command in ("fit", "simulate", "tune", "bootstrap"))
+    text = "".join(run(command, "--help")[1] for command in ("fit", "simulate", "tune", "bootstrap"))
     assert [flag for flag in (*_FLAGS.values(), "--no-header") if flag not in text] == []
 
 
-def test_text_files_of_every_kind(fake, tmp_path, capsys):
+def test_text_files_of_every_kind(fake, tmp_path, run):
     path = tmp_path / "data.csv"
     path.write_bytes("1,5\t2\t1\tgr\xfcn\n3\t5\t4\trot\n9,5\t7\t0\trot\n4\t1\t1\trot\n".encode("latin-1"))
     given = ("--separator", "\\t", "--decimal", ",", "--encoding", "latin-1", "--no-header", "--drop", "X4")
-    code, _, err = run(capsys, "fit", path, "--out", tmp_path / "r", *given)
+    code, _, err = run("fit", path, "--out", tmp_path / "r", *given)
     assert code == 0, err
     assert fake.fitted[0].to_numpy().tolist()[:2] == [[1.5, 2.0, 1.0], [3.0, 5.0, 4.0]]
 
 
-def test_a_taken_folder_is_refused_before_the_fit(fake, table, tmp_path, capsys):
+def test_a_taken_folder_is_refused_before_the_fit(fake, table, tmp_path, run):
     fake.error = AssertionError("the fit must not start")
-    code, *_ = run(capsys, "fit", table, "--out", tmp_path)
+    code, *_ = run("fit", table, "--out", tmp_path)
     assert code == 1
 
 
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["fit"], ["fit", "x", "--out", "y", "--max-regimes", "many"]]
 )
-def test_wrong_usage_is_2(capsys, arguments):
-    code, out, err = run(capsys, *arguments)
+def test_wrong_usage_is_2(run, arguments):
+    code, out, err = run(*arguments)
     assert code == 2
     assert err
     assert out == ""
 
 
-def test_interrupt_is_130_and_leaves_nothing(fake, table, tmp_path, capsys):
+def test_interrupt_is_130_and_leaves_nothing(fake, table, tmp_path, run):
     fake.error = KeyboardInterrupt()
-    code, _, err = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+    code, _, err = run("fit", table, "--out", tmp_path / "r", "--drop", "condition")
     assert code == 130
     assert "interrupted" in err
     assert not (tmp_path / "r").exists()
 
 
-def test_warnings_are_plain_lines_on_stderr(fake, table, tmp_path, capsys):
+def test_warnings_are_plain_lines_on_stderr(fake, table, tmp_path, run):
     fake.warn = "the sea is rough"
-    code, out, err = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition")
+    code, out, err = run("fit", table, "--out", tmp_path / "r", "--drop", "condition")
     assert code == 0
     assert err.count("warning: the sea is rough\n") == 1
     assert "rough" not in out
     assert ".py" not in err
 
 
-def test_json_is_all_that_is_on_stdout(fake, table, tmp_path, capsys):
-    code, out, _ = run(capsys, "fit", table, "--out", tmp_path / "r", "--drop", "condition", "--json")
+def test_json_is_all_that_is_on_stdout(fake, table, tmp_path, run):
+    code, out, _ = run("fit", table, "--out", tmp_path / "r", "--drop", "condition", "--json")
     assert code == 0
     content = json.loads(out)
     assert content["variables"] == ["a", "b", "c"]
     assert content["out"].endswith("r")
 
 
-def test_hostile_column_names_do_no_harm(fake, tmp_path, capsys):
+def test_hostile_column_names_do_no_harm(fake, tmp_path, run):
     names = ["[bold red]x[/]", "\x1b[2J", ":smile:", "<script>alert(1)</script>"]
     path = tmp_path / "odd.csv"
     pd.DataFrame(np.random.default_rng(0).normal(size=(30, 4)), columns=names).to_csv(path, index=False)
-    code, out, _ = run(capsys, "fit", path, "--out", tmp_path / "r")
+    code, out, _ = run("fit", path, "--out", tmp_path / "r")
     assert code == 0
     assert "\x1b[2J" not in out
     assert "<script>alert" not in (tmp_path / "r" / "report.html").read_text("utf-8")
@@ -275,20 +267,20 @@ def test_hostile_column_names_do_no_harm(fake, tmp_path, capsys):
     assert found == names
 
 
-def test_rows_that_were_dropped_leave_gaps(fake, tmp_path, capsys):
+def test_rows_that_were_dropped_leave_gaps(fake, tmp_path, run):
     path = tmp_path / "gaps.csv"
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(31, 3)), columns=["a", "b", "c"])
     X.iloc[4, 1] = np.nan
     X.to_csv(path, index=False)
-    code, *_ = run(capsys, "fit", path, "--out", tmp_path / "r", "--missing", "drop")
+    code, *_ = run("fit", path, "--out", tmp_path / "r", "--missing", "drop")
     assert code == 0
     rows = pd.read_csv(tmp_path / "r" / "regimes.csv")["row"]
     assert rows.tolist() == [row for row in range(31) if row != 4]
 
 
-def test_demo_is_honest(fake, tmp_path, capsys):
+def test_demo_is_honest(fake, tmp_path, run):
     fake.kind.transform = "log"
-    code, out, _ = run(capsys, "demo", "--out", tmp_path / "d", "--max-regimes", "2")
+    code, out, _ = run("demo", "--out", tmp_path / "d", "--max-regimes", "2")
     assert code == 0
     simple = {"transform": "log", "density": "linear", "noise": "gaussian"}
     assert fake.arguments == simple | {"max_regimes": 2}
@@ -296,18 +288,18 @@ def test_demo_is_honest(fake, tmp_path, capsys):
     assert fake.fitted[1].get("regimes") is None
     assert "Rand index" in out
     assert out.count("empty graph  ") == 3
-    code, out, _ = run(capsys, "demo", "--out", tmp_path / "d", "--overwrite", "--json")
+    code, out, _ = run("demo", "--out", tmp_path / "d", "--overwrite", "--json")
     content = json.loads(out)
     assert content["reference_graphs"]["17 edges"]["empty graph"]["SHD"] == 17
     assert set(content["agreement"]) == {"adjusted_rand_index", "normalized_mutual_information"}
 
 
-def test_help_names_every_command(capsys):
-    code, out, _ = run(capsys, "--help")
+def test_help_names_every_command(run):
+    code, out, _ = run("--help")
     assert code == 0
     for command in ("demo", "fit", "simulate", "evaluate", "report"):
         assert command in out.split()
-    assert run(capsys, "--version")[1].strip()[0].isdigit()
+    assert run("--version")[1].strip()[0].isdigit()
 
 
 def test_as_a_module():
@@ -322,24 +314,20 @@ def test_as_a_module():
     assert "nonsense" in done.stderr
 
 
-def test_end_to_end_with_the_real_estimator(tmp_path, capsys):
-    assert (
-        run(capsys, "simulate", "--out", tmp_path / "s", "--n-variables", "3", "--n-samples", "600")[0] == 0
-    )
+def test_end_to_end_with_the_real_estimator(tmp_path, run):
+    assert run("simulate", "--out", tmp_path / "s", "--n-variables", "3", "--n-samples", "600")[0] == 0
     data, folder = tmp_path / "s" / "data.csv", tmp_path / "r"
-    code, out, err = run(
-        capsys, "fit", data, "--out", folder, "--max-regimes", "5", "--n-init", "1", "--json"
-    )
+    code, out, err = run("fit", data, "--out", folder, "--max-regimes", "5", "--n-init", "1", "--json")
     assert code == 0, err
     assert json.loads(out)["variables"] == ["X1", "X2", "X3"]
-    code, out, _ = run(capsys, "evaluate", folder, "--truth", tmp_path / "s", "--json")
+    code, out, _ = run("evaluate", folder, "--truth", tmp_path / "s", "--json")
     assert code == 0
     scores = json.loads(out)
     assert scores["graph"]["shd"] == 0
     assert scores["regimes"]["adjusted_rand_index"] > 0.8
 
 
-def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
+def test_hostile_names_with_the_real_estimator(tmp_path, run):
     from latentdo.scm import simulate
 
     names = ['=1+1,"x"', "<b>\n{{ 1 }}", "NA"]
@@ -347,9 +335,9 @@ def test_hostile_names_with_the_real_estimator(tmp_path, capsys):
     X.to_csv(tmp_path / "odd.csv", index=False)
     folder = tmp_path / "r"
     code, out, err = run(
-        capsys, "fit", tmp_path / "odd.csv", "--out", folder, "--max-regimes", "4", "--n-init", "1", "--json"
+        "fit", tmp_path / "odd.csv", "--out", folder, "--max-regimes", "4", "--n-init", "1", "--json"
     )
     assert code == 0, err
     assert json.loads(out)["variables"] == names
-    assert run(capsys, "report", folder, "--data", tmp_path / "odd.csv")[0] == 0
-    assert run(capsys, "evaluate", folder, "--truth", folder)[0] == 0
+    assert run("report", folder, "--data", tmp_path / "odd.csv")[0] == 0
+    assert run("evaluate", folder, "--truth", folder)[0] == 0

@@ -1,6 +1,10 @@
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from latentdo import LatentInterventionDAG
 
 QUICK = ("--density", "linear", "--max-regimes", 5, "--n-init", 1)
 
@@ -50,6 +54,29 @@ def test_reasons_row_by_row(run, results, small):
     assert {line["variable"] for line in json.loads(out)["rows"]} >= {"X1", "X2", "X3"}
 
 
+def test_regimes_of_rows_that_were_not_fitted(run, results, small, tmp_path):
+    rows = pd.read_csv(small).assign(name=[f"cell {k}" for k in range(300)], other="text").iloc[::-3]
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "regimes.csv"
+    code, said, err = run(
+        "predict", results, tmp_path / "new.csv", "--out", out, "--id-column", "name", "--json"
+    )
+    assert code == 0, err
+    table = pd.read_csv(out)
+    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    shares = estimator.predict_proba(rows[["X1", "X2", "X3"]])
+    assert list(table["row"]) == list(rows["name"])
+    np.testing.assert_array_equal(table["regime"], shares.argmax(axis=1))
+    np.testing.assert_allclose(table.filter(like="probability of"), shares, atol=1e-12)
+    np.testing.assert_allclose(table["log_likelihood"], estimator.score_samples(rows[["X1", "X2", "X3"]]))
+    assert sum(line["rows"] for line in json.loads(said)["regimes"]) == 100
+    code, said, err = run("predict", results, tmp_path / "new.csv", "--out", out)
+    assert (code, said) == (1, "")
+    assert "already exists" in err
+    assert run("predict", results, small, "--out", out, "--overwrite")[0] == 0
+    assert len(pd.read_csv(out)) == 300
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -59,6 +86,7 @@ def test_reasons_row_by_row(run, results, small):
         (["effect", "{small}", "X1"], "is a file, not a folder of results"),
         (["explain", "{r}", "--data", "{small}", "--rows", "99999"], "has no row 99999; rows are 0 to"),
         (["explain", "{r}", "--data", "{small}", "--rows", "1", "--against", "nine"], "no regime 'nine'"),
+        (["predict", "{r}", "{r}/regimes.csv", "--out", "{r}.csv"], "X1"),
     ],
 )
 def test_wrong_questions_lead_back(run, results, small, arguments, message):

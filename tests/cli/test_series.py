@@ -8,32 +8,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from latentdo.cli import main
 from latentdo.scm import simulate_service
 
 
-def run(capsys, *arguments):
-    code = main([str(argument) for argument in arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
 @pytest.fixture
-def table(tmp_path, capsys):
+def table(tmp_path, run):
     arguments = ("--n-variables", 3, "--n-samples", 600, "--mean-duration", 30)
-    code, out, _ = run(capsys, "simulate", "--out", tmp_path / "s", *arguments)
+    code, out, _ = run("simulate", "--out", tmp_path / "s", *arguments)
     assert code == 0
     assert "--time-column time" in out
     return tmp_path / "s" / "data.csv"
 
 
-def test_a_series_from_the_table_to_the_report(table, tmp_path, capsys):
+def test_a_series_from_the_table_to_the_report(table, tmp_path, run):
     stamps = pd.date_range("2024-01-01", periods=600, freq="min").astype(str)
     data = pd.read_csv(table).assign(time=stamps, machine=["a"] * 300 + ["b"] * 300)
     data.to_csv(table, index=False)
     columns = ("--time-column", "time", "--series-column", "machine")
     lines = ("--density", "linear", "--noise", "gaussian", "--n-init", 1, "--out", tmp_path / "r")
-    code, out, _ = run(capsys, "fit", table, *columns, *lines)
+    code, out, _ = run("fit", table, *columns, *lines)
     assert code == 0
     assert "units of time" in out
     content = json.loads((tmp_path / "r" / "result.json").read_text("utf-8"))
@@ -43,9 +36,9 @@ def test_a_series_from_the_table_to_the_report(table, tmp_path, capsys):
     assert "in order of time" in (tmp_path / "r" / "report.html").read_text("utf-8")
 
 
-def test_stretches_of_time_are_drawn_whole(table, tmp_path, capsys):
+def test_stretches_of_time_are_drawn_whole(table, tmp_path, run):
     lines = ("--density", "linear", "--noise", "gaussian", "--n-init", 1, "--out", tmp_path / "r", "--json")
-    code, out, _ = run(capsys, "bootstrap", table, "--time-column", "time", "--n-resamples", 2, *lines)
+    code, out, _ = run("bootstrap", table, "--time-column", "time", "--n-resamples", 2, *lines)
     assert code == 0
     assert json.loads(out)["bootstrap"]["resamples"] == 2
 
@@ -65,11 +58,11 @@ def metrics(tmp_path):
     return service, path
 
 
-def test_incidents_from_a_file_to_segments(metrics, tmp_path, capsys):
+def test_incidents_from_a_file_to_segments(metrics, tmp_path, run):
     service, path = metrics
     columns = ("--time-column", "time", "--batch-column", "agent", "--id-column", "key")
     lines = ("--density", "linear", "--noise", "gaussian", "--n-init", 1, "--out", tmp_path / "r")
-    code, out, err = run(capsys, "fit", path, *columns, *lines)
+    code, out, err = run("fit", path, *columns, *lines)
     assert code == 0, err
     assert "Segments: 4" in out
     segments = pd.read_csv(tmp_path / "r" / "segments.csv", parse_dates=["start", "end"])
@@ -82,7 +75,7 @@ def test_incidents_from_a_file_to_segments(metrics, tmp_path, capsys):
     begin = int(np.flatnonzero(service.regimes)[5])
     known = ("--time-column", "time", "--batch-column", "agent", "--id-column", "key")
     code, out, err = run(
-        capsys, "explain", tmp_path / "r", "--data", path, "--rows", f"minute-{begin}", *known, "--json"
+        "explain", tmp_path / "r", "--data", path, "--rows", f"minute-{begin}", *known, "--json"
     )
     assert code == 0, err
     first = json.loads(out)["rows"][0]
@@ -90,11 +83,9 @@ def test_incidents_from_a_file_to_segments(metrics, tmp_path, capsys):
     assert first["target"]
 
 
-def test_names_of_rows_have_to_differ(metrics, tmp_path, capsys):
+def test_names_of_rows_have_to_differ(metrics, tmp_path, run):
     _, path = metrics
-    code, _, err = run(
-        capsys, "fit", path, "--id-column", "agent", "--out", tmp_path / "r", "--drop", "time", "key"
-    )
+    code, _, err = run("fit", path, "--id-column", "agent", "--out", tmp_path / "r", "--drop", "time", "key")
     assert code == 1
     assert "'old'" in err
     assert "--id-column" in err
@@ -109,7 +100,7 @@ def test_names_of_rows_have_to_differ(metrics, tmp_path, capsys):
         (("--time-column", "time", "--group-column", "time"), "time"),
     ],
 )
-def test_what_time_cannot_be_is_said(table, tmp_path, capsys, arguments, words):
-    code, _, err = run(capsys, "fit", table, "--out", tmp_path / "r", *arguments)
+def test_what_time_cannot_be_is_said(table, tmp_path, run, arguments, words):
+    code, _, err = run("fit", table, "--out", tmp_path / "r", *arguments)
     assert code == 1
     assert words in err

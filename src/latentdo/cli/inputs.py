@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latentdo.choices import DENSITY, SOLVER
 from latentdo.cli.console import complain
-from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions
+from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions, RowOptions
 from latentdo.cli.panel import progress
 from latentdo.cli.tables import find_label, read_targets
 
@@ -92,6 +92,18 @@ def gather_stream(
     if known.knowledge is not None:
         _add_knowledge(known.knowledge, columns, arguments)
     return data, arguments, rows
+
+
+def gather_rows(
+    data: Path, variables: Sequence[str], read: ReadOptions, belong: RowOptions
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Rows of a table with the variables of a fit, and how they belong together, for questions about them."""
+    from latentdo.readers.table import ReadingOptions, read_labelled
+
+    given = read.arguments() | {"columns": list(variables), "drop": None}
+    X, found = read_labelled(data, belong.columns(), ReadingOptions(**given))
+    known: dict[str, Any] = {**found}
+    return named_rows(X, known, str(belong.id_column)) if "ids" in known else (X, known)
 
 
 def named_rows(X: pd.DataFrame, rows: dict[str, Any], column: str) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -186,6 +186,39 @@ class KnownOptions:
     knowledge: Path | None = None
 
 
+@Parameter(name="*", group="How rows belong together")
+@dataclass(frozen=True)
+class RowOptions:
+    """How the rows of another table belong together; as when the model was fitted.
+
+    Parameters
+    ----------
+    group_column
+        Column that says which rows share their regime: all rows of a group then decide together.
+    time_column, series_column, batch_column
+        Columns with time, series and batch of each row, as for `latentdo fit`: rows before and after then help to
+        decide, and what is expected of a row is what its past, its hour and its batch say.
+    id_column
+        Column with names of rows, by which they are then called.
+    """
+
+    group_column: str | None = None
+    time_column: str | None = None
+    series_column: str | None = None
+    batch_column: str | None = None
+    id_column: str | None = None
+
+    def columns(self) -> dict[str, str | None]:
+        """The columns by what they say of rows."""
+        return {
+            "groups": self.group_column,
+            "time": self.time_column,
+            "series": self.series_column,
+            "batch": self.batch_column,
+            "ids": self.id_column,
+        }
+
+
 @Parameter(name="*", group="Reading the table")
 @dataclass(frozen=True)
 class ReadOptions:

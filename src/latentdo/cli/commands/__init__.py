@@ -10,6 +10,7 @@ from latentdo.cli.commands import (
     explain,
     export,
     fit,  # isort: skip
+    predict,
     report,
     serve,
     simulate,
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "export",
     "fit",
+    "predict",
     "report",
     "serve",
     "simulate",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from latentdo.cli.application import app
 from latentdo.cli.console import print_json, print_table, say
-from latentdo.cli.inputs import named_rows
-from latentdo.cli.options import ConfigFile, Flag, ReadOptions
+from latentdo.cli.inputs import gather_rows
+from latentdo.cli.options import ConfigFile, Flag, ReadOptions, RowOptions
 from latentdo.cli.tables import check_results, find_regime
 
 Rows = Annotated[list[str], Parameter(consume_multiple=True, negative="", json_list=False)]
@@ -23,15 +23,11 @@ def explain(
     *,
     data: Path,
     rows: Rows,
-    group_column: str | None = None,
-    time_column: str | None = None,
-    series_column: str | None = None,
-    batch_column: str | None = None,
-    id_column: str | None = None,
     against: str | None = None,
     json: Flag = False,
     config: ConfigFile = None,  # noqa: ARG001  (read by latentdo.cli.sources)
     read: ReadOptions = ReadOptions(),  # noqa: B008
+    belong: RowOptions = RowOptions(),  # noqa: B008
 ) -> None:
     """Say why rows belong to their regimes, variable by variable, the weightiest first.
 
@@ -47,35 +43,16 @@ def explain(
         A table with the same variables; other columns are left out.
     rows
         Numbers of the rows, counted from 0, or their names in an .h5ad file.
-    group_column
-        Column that says which rows share their regime: all rows of a group then decide together.
-    time_column, series_column, batch_column
-        Columns with time, series and batch of each row, as for `latentdo fit`: rows before and after then help to
-        decide, and what is expected of a row is what its past, its hour and its batch say.
-    id_column
-        Column with names of rows, by which they are then called.
     against
         The regime to compare with; by default the reference, and for rows of the reference the likeliest other one.
     json
         Print JSON on standard output.
     """
     from latentdo.estimator import LatentInterventionDAG
-    from latentdo.readers.table import ReadingOptions, read_labelled
 
     check_results(results)
     estimator = LatentInterventionDAG.load(results / "model.safetensors")
-    given = read.arguments() | {"columns": list(estimator.result_.columns), "drop": None}
-    about = {
-        "groups": group_column,
-        "time": time_column,
-        "series": series_column,
-        "batch": batch_column,
-        "ids": id_column,
-    }
-    X, found = read_labelled(data, about, ReadingOptions(**given))
-    known: dict[str, Any] = {**found}
-    if "ids" in known:
-        X, known = named_rows(X, known, str(id_column))
+    X, known = gather_rows(data, estimator.result_.columns, read, belong)
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]
     if absent:

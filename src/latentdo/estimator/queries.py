@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data import Missing, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.model.assignment import Groups, Units
@@ -33,6 +34,7 @@ class Questions:
     regimes_: NDArray[np.int64]
     regime_names_: tuple[Hashable, ...]
     n_regimes_: int
+    missing: Missing
     _labels: list[Hashable | None] | None
 
     def sample(
@@ -175,6 +177,8 @@ class Questions:
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
             X = np.asarray(X)[None]
         read = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
+        check_finite(read.x, self.result_.columns, remedy=remedy)
         names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
         place = {name: at for at, name in enumerate(names)}
@@ -311,7 +315,7 @@ class Questions:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
-        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+        x = validate_rows(X, result.columns, estimator=type(self).__name__, missing=self.missing)
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")
         index = X.index if isinstance(X, pd.DataFrame) else None

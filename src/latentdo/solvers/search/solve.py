@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
@@ -135,13 +136,16 @@ def conclude(
     statistics = learner.statistics(problem, responsibilities, fitted)
     final = weigh(problem, fitted.with_prior(problem.prior(responsibilities, model)))
     tables = learner.tables(problem, statistics, adjacency, targets)
-    posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
+    posterior = graph_posterior(
+        tables, adjacency, temperature=configuration.temperature, seed=configuration.random_state
+    )
+    sure = learner.target_probabilities(problem, statistics, adjacency, targets)
     return Conclusion(
         final,
         density,
         posterior.edges,
         posterior.ancestors,
-        learner.target_probabilities(problem, statistics, adjacency, targets),
+        expit(logit(sure) / configuration.temperature) if configuration.temperature > 1.0 else sure,
     )
 
 

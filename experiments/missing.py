@@ -107,9 +107,7 @@ def summary(frame: pd.DataFrame) -> Table:
 
 
 def main() -> None:
-    options = runner.arguments(
-        __doc__, rows=",".join(ROWS), patterns=",".join(PATTERNS), ways=",".join(WAYS)
-    )
+    options = runner.arguments(__doc__, rows=",".join(ROWS), patterns=",".join(PATTERNS), ways=",".join(WAYS))
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     rows = ["dcdi"] if options.smoke else options.rows.split(",")
     if unknown := sorted(set(rows) - set(ROWS)):
@@ -119,7 +117,9 @@ def main() -> None:
         for row in rows
         for seed in seeds
         for way in options.ways.split(",")
-        for pattern in ([NONE] if way == "complete" else options.patterns.split(",")[: 1 if options.smoke else None])
+        for pattern in (
+            [NONE] if way == "complete" else options.patterns.split(",")[: 1 if options.smoke else None]
+        )
     ]
     frame = runner.run("missing", cells, cell, n_jobs=options.n_jobs, store=options.store)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}\n\n{summary(frame).markdown()}")

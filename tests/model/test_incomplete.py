@@ -97,7 +97,9 @@ FAMILIES = ("linear", "network", "network-mixed", "neural-nonlinear-perfect")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_any_family_agrees_with_quadrature(named_model, name):
     model = named_model(name)
-    atom = 3.0 + np.linspace(-1e-3, 1e-3, 201)  # a regime of the linear model sets c to 3, with next to no noise
+    atom = 3.0 + np.linspace(
+        -1e-3, 1e-3, 201
+    )  # a regime of the linear model sets c to 3, with next to no noise
     grid = np.union1d(np.linspace(-12.0, 12.0, 2401), atom)
     widths = np.log(np.gradient(grid))[:, None]
     rng = np.random.default_rng(0)

@@ -50,7 +50,9 @@ def check_seen(values: Array, names: Sequence[str]) -> None:
         )
 
 
-def dependences(missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None) -> list[Dependence]:
+def dependences(
+    missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None
+) -> list[Dependence]:
     """On which ``values [n, m]`` it depends whether cells of columns are ``missing [n, d]``, the clearest first.
 
     Every pair of a column with missing cells and one of values is tested for correlation in ranks; p-values are those
@@ -92,7 +94,7 @@ def warn_about_missing(
     worst = [f"{names[j]!r} {counts[j]}" for j in np.argsort(-counts, kind="stable") if counts[j]]
     more = f", ... ({len(worst)} columns)" if len(worst) > _SHOWN else ""
     rows, empty = int(missing.any(axis=1).sum()), int(missing.all(axis=1).sum())
-    nothing = f" {empty} of them have no value at all, and say nothing." if empty else ""
+    nothing = f" Rows without any value ({empty}) say nothing." if empty else ""
     warn(
         f"{int(counts.sum())} cells in {rows} of {len(x)} rows are missing ({', '.join(worst[:_SHOWN])}{more}) and are "
         f"summed out.{nothing} This assumes that they are missing at random: that their values, given what was "
@@ -133,7 +135,8 @@ def missing_by_regime(
     for one in {one.column: one for one in reversed(clear)}.values():
         member = responsibilities[:, one.on]
         inside, outside = (
-            float(weights @ missing[:, one.column] / max(weights.sum(), 1.0)) for weights in (member, 1.0 - member)
+            float(weights @ missing[:, one.column] / max(weights.sum(), 1.0))
+            for weights in (member, 1.0 - member)
         )
         said.append(
             f"{names[one.column]!r} is missing in {inside:.0%} of the rows of regime {regime_names[one.on]!r} and in "

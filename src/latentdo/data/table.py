@@ -187,7 +187,11 @@ def check_finite(
     ``row_index`` are the numbers of rows in the user's table, if some were left out before.
     """
     if remedy is None:
-        others = "correct them" if np.isinf(values).any() else 'missing="model" to keep them and sum these cells out'
+        others = (
+            "correct them"
+            if np.isinf(values).any()
+            else 'missing="model" to keep them and sum these cells out'
+        )
         remedy = f'pass missing="drop" to leave out these rows, or {others}'
     _refuse(~np.isfinite(values), values, names, "NaN or infinity", remedy, row_index)
 

@@ -167,10 +167,7 @@ class Preprocessor:
         values = self._checked(x)
         self._check_domain(values)
         seen = ~np.isnan(values)
-        if seen.all():
-            total = np.full(values.shape[0], -np.log(self.scale).sum())
-        else:
-            total = -(seen @ np.log(self.scale))
+        total = -np.where(seen, np.log(self.scale), 0.0).sum(axis=1)
         if self.transform == "log":
             total -= np.nansum(np.log(values), axis=1)
         elif self.transform == "log1p":

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Dataset, DataWarning
+from latentdo.data import Dataset, DataWarning, Missing
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
@@ -187,7 +187,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         max_parents: int | None = None,
         observational: Hashable = 0,
         transform: str = "none",
-        missing: str = "error",
+        missing: Missing = "error",
         n_init: int = 4,
         random_state: Any = 0,
         device: str = "cpu",

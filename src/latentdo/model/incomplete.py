@@ -81,9 +81,7 @@ def assign_seen(
     return units.assign(observed_log_density(model, z), model.prior, labels)
 
 
-def draw_missing(
-    model: FittedModel, z: Array, regimes: NDArray[np.int64], rng: np.random.Generator
-) -> Array:
+def draw_missing(model: FittedModel, z: Array, regimes: NDArray[np.int64], rng: np.random.Generator) -> Array:
     """The rows with a draw in the place of every missing cell, given the seen ones and the ``regimes [n]``."""
     filled = z.copy()
     missing = np.isnan(z).any(axis=1)
@@ -284,7 +282,7 @@ def _line(model: FittedModel, variable: int, mechanism: Mechanism, sample: Array
         return form
     assert sample is not None
     design = np.column_stack([np.ones(len(sample)), model.inputs(sample, variable)])
-    coefficients = np.linalg.lstsq(design, sample[:, variable], rcond=None)[0]
+    coefficients = np.asarray(np.linalg.lstsq(design, sample[:, variable], rcond=None)[0], dtype=np.float64)
     return LinearForm(coefficients, float(np.var(sample[:, variable] - design @ coefficients)))
 
 

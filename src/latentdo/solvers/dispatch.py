@@ -37,7 +37,7 @@ Progress = Callable[[Mapping[str, Any]], None]
 class Request:
     """What the user asked for, checked; the fields are those of the estimator.
 
-    ``temperature`` alone follows from the rows, see :class:`.SearchConfiguration`.
+    ``measured`` alone follows from the rows, see :class:`.SearchConfiguration`.
     """
 
     density: str
@@ -62,7 +62,7 @@ class Request:
     verbose: bool
     lags: int | str = "auto"
     seasonality: str | tuple[str | float, ...] | None = "auto"
-    temperature: float = 1.0
+    measured: float = 1.0
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
         """What is known of the graph beforehand, checked against the names of the variables."""
@@ -126,17 +126,17 @@ def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | N
 
     Where few rows are whole, or a row depends on the one before, missing cells are filled in like what zeros hide.
     """
-    request = replace(request, temperature=1.0 / pairs_seen(dataset.missing))
+    all_rows = replace(request, measured=pairs_seen(dataset.missing))
     if whole_rows_suffice(dataset):
         found = _solve_filled(dataset.take(np.flatnonzero(~dataset.missing.any(axis=1))), request, progress)
         several = found.result.n_regimes > 1 and dataset.atoms.has_masses
         found = found._replace(rows=fill(dataset, request.random_state, clusters=several))
     else:
-        found = _solve_filled(dataset, request, progress)
+        found = _solve_filled(dataset, all_rows, progress)
     try:
         for turn in range(MISSING_ROUNDS):
             drawn = redraw(dataset, found.rows, found.result, request.random_state + turn)
-            found = _again(drawn, request, found, progress)
+            found = _again(drawn, all_rows, found, progress)
     except KeyboardInterrupt:
         message = "missing cells were not drawn as often as they should be"
         found = found._replace(result=replace(found.result, status="interrupted", message=message))
@@ -144,13 +144,17 @@ def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | N
 
 
 def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
-    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on."""
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on.
+
+    Cells that are only missing are not filled in again here: draws from what was found follow, which are better.
+    """
     if not dataset.atoms.has_masses and not dataset.missing.any():
         return Solution(_solve(dataset, request, progress), dataset)
     known = dataset.n_regimes > 1
     filled = fill(dataset, request.random_state, clusters=known)
     found = Solution(_solve(filled, request, progress), filled)
-    if known or found.result.n_regimes == 1 or found.result.status == "interrupted":
+    settled = known or not dataset.atoms.has_masses
+    if settled or found.result.n_regimes == 1 or found.result.status == "interrupted":
         return found
     try:
         return _again(fill(dataset, request.random_state, clusters=True), request, found, progress)
@@ -269,7 +273,7 @@ def _search_configuration(request: Request, constraints: Constraints) -> SearchC
         random_state=request.random_state,
         n_jobs=request.n_jobs,
         ranks=Ranks.current(),
-        temperature=request.temperature,
+        measured=request.measured,
     )
 
 

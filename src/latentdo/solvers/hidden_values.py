@@ -109,9 +109,9 @@ def pairs_seen(missing: NDArray[np.bool_]) -> float:
     n, d = missing.shape
     seen = (~missing).astype(np.float64)
     if d == 1:
-        return max(float(seen.mean()), 1.0 / n)
+        return float(max(seen.mean(), 1.0 / n))
     both = seen.T @ seen
-    return max(float(both.sum() - both.trace()) / (n * d * (d - 1)), 1.0 / n)
+    return float(max((both.sum() - both.trace()) / (n * d * (d - 1)), 1.0 / n))
 
 
 def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: int) -> Dataset:
@@ -146,6 +146,8 @@ def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitR
     return replace(
         found,
         responsibilities=given.responsibilities,
+        groups=dataset.groups,
+        where=dataset.where,
         evidence=found.evidence + extra,
         evidence_terms={**found.evidence_terms, "missing cells": extra},
         comparison=tuple({**one, "evidence": one["evidence"] + extra} for one in found.comparison),

@@ -110,7 +110,7 @@ def open_stream(
         )
     if missing == "model":
         raise ValueError(
-            'missing="model" needs all rows in memory; stream with missing="drop", or fit as many rows as fit into memory.'
+            'missing="model" needs all rows in memory; stream with missing="drop", or fit as many rows as fit there.'
         )
     if targets is not None and regimes is None:
         raise ValueError("targets were given without regimes; pass regimes= too, the name of a column.")

@@ -13,6 +13,7 @@ from latentdo.cli.tables import check_results, read_origin, read_trials
 if TYPE_CHECKING:
     import pandas as pd
 
+    from latentdo.data import Missing
     from latentdo.result import FitResult
 
 
@@ -51,7 +52,7 @@ def report(
     result = load_result(model)
     about = model.with_name("result.json")
     versions, limits = read_origin(about) if about.is_file() else (None, None)
-    missing = "model" if result.configuration.get("missing") == "model" else "drop"
+    missing: Missing = "model" if result.configuration.get("missing") == "model" else "drop"
     X = None if data is None else read_table(data, columns=list(result.columns), missing=missing)
     if X is not None and not _may_be_fitted(X, result):
         raise ValueError(

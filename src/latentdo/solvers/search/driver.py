@@ -54,9 +54,9 @@ class SearchConfiguration:
         Starts run in parallel on so many processes.
     ranks : Ranks
         Processes that run this same search. What all rows are needed for is shared among them.
-    temperature : float
-        What log-odds of edges and targets are divided by: above 1 where the rows say less than their number, because
-        some of their cells were drawn.
+    measured : float
+        How much every row counts where probabilities of edges and targets are computed: less than 1 where some cells
+        were drawn, lest draws be taken for measurements.
     """
 
     intervention: str = "auto"
@@ -69,7 +69,7 @@ class SearchConfiguration:
     random_state: int = 0
     n_jobs: int = 1
     ranks: Ranks = Ranks()  # noqa: RUF009  (frozen)
-    temperature: float = 1.0
+    measured: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from latentdo.data import Dataset
 from latentdo.model.fitted import FittedModel
@@ -133,19 +132,16 @@ def conclude(
     # An empty reference must stay free of targets although no row speaks for it.
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
-    statistics = learner.statistics(problem, responsibilities, fitted)
+    statistics = learner.statistics(problem, configuration.measured * responsibilities, fitted)
     final = weigh(problem, fitted.with_prior(problem.prior(responsibilities, model)))
     tables = learner.tables(problem, statistics, adjacency, targets)
-    posterior = graph_posterior(
-        tables, adjacency, temperature=configuration.temperature, seed=configuration.random_state
-    )
-    sure = learner.target_probabilities(problem, statistics, adjacency, targets)
+    posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
     return Conclusion(
         final,
         density,
         posterior.edges,
         posterior.ancestors,
-        expit(logit(sure) / configuration.temperature) if configuration.temperature > 1.0 else sure,
+        learner.target_probabilities(problem, statistics, adjacency, targets),
     )
 
 

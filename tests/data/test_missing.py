@@ -45,8 +45,12 @@ def test_every_column_is_transformed_as_if_its_holes_were_not_there(transform, w
     change = np.zeros(len(x))
     for j in range(3):
         seen = ~np.isnan(holes[:, j])
-        alone = Preprocessor.fit(holes[seen, j : j + 1], transform, weights=None if weights is None else weights[seen])
-        np.testing.assert_allclose(together.forward(holes)[seen, j], alone.forward(holes[seen, j : j + 1])[:, 0])
+        alone = Preprocessor.fit(
+            holes[seen, j : j + 1], transform, weights=None if weights is None else weights[seen]
+        )
+        np.testing.assert_allclose(
+            together.forward(holes)[seen, j], alone.forward(holes[seen, j : j + 1])[:, 0]
+        )
         change[seen] += alone.log_jacobian(holes[seen, j : j + 1])
     np.testing.assert_allclose(together.log_jacobian(holes), change)
     assert np.isnan(together.forward(holes)[np.isnan(holes)]).all()
@@ -99,7 +103,9 @@ def test_the_count_and_the_assumption_are_said():
 
 def test_cells_that_depend_on_another_column_are_said_to():
     x = table(800)
-    holes = x.assign(b=x["b"].mask(x["a"].rank() / len(x) > np.random.default_rng(3).uniform(0.5, 1.5, len(x))))
+    holes = x.assign(
+        b=x["b"].mask(x["a"].rank() / len(x) > np.random.default_rng(3).uniform(0.5, 1.5, len(x)))
+    )
     with pytest.warns(DataWarning, match="depends on other columns: 'b' more often where 'a' is high"):
         Dataset.from_table(holes, missing="model")
 

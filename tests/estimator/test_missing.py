@@ -145,8 +145,12 @@ def test_rows_in_order_of_time():
 
 
 def test_what_is_refused_says_what_to_do(data, holes, fitted):
-    with pytest.raises(ValueError, match="whole rows"):
-        fitted.explain(holes.iloc[:20])
+    lacking = holes.isna().any(axis=1).to_numpy()
+    with pytest.raises(ValueError, match=f"row {lacking.argmax()} .*whole rows"):
+        fitted.explain(holes)
+    whole = int(np.flatnonzero(~lacking)[0])
+    explained = fitted.explain(holes, rows=[whole])
+    assert np.isfinite(explained["log_ratio"]).all()
     strict = LatentInterventionDAG(**LINES, max_regimes=1).fit(data.X)
     with pytest.raises(ValueError, match='missing="model"'):
         strict.predict(holes)

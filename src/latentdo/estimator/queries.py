@@ -15,7 +15,7 @@ from latentdo.data import Missing, encode_groups, encode_weights, read_circumsta
 from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
-from latentdo.model.assignment import Groups, Units
+from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
@@ -177,8 +177,6 @@ class Questions:
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
             X = np.asarray(X)[None]
         read = self._read(X, groups=groups, time=time, series=series, batch=batch)
-        remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
-        check_finite(read.x, self.result_.columns, remedy=remedy)
         names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
         place = {name: at for at, name in enumerate(names)}
@@ -189,6 +187,10 @@ class Questions:
             if rows is None
             else np.array([place[name] for name in rows], dtype=np.int64)
         )
+        # Rows that belong to them decide with them.
+        needed = asked if read.units is SEPARATE else np.arange(len(names))
+        remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
+        check_finite(read.x[needed], self.result_.columns, remedy=remedy, row_index=needed)
         seed = seed_of(random_state)
         return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 

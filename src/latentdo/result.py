@@ -217,6 +217,12 @@ class FitResult:
                 "before it suggest; fill such cells in, or fit with lags=0"
             )
         expected, unit = self.background.describe(z, where)
+        if np.isnan(expected).any():
+            row, j = (int(i) for i in np.argwhere(np.isnan(expected))[0])
+            raise ValueError(
+                f"the level of {self.columns[j]!r} in the batch of row {row} (counted from 0), which was not fitted, "
+                "cannot be told where cells are missing; fill them in, or fit with rows of this batch"
+            )
         return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
 
     @property

@@ -67,6 +67,8 @@ def test_new_rows_may_lack_cells(run, gaps, results, tmp_path):
 
 def test_a_stream_says_what_it_cannot_do(run, gaps, tmp_path):
     pd.read_csv(gaps).to_parquet(tmp_path / "gaps.parquet")
-    code, _, err = run("fit", tmp_path / "gaps.parquet", "--stream", "--out", tmp_path / "r", "--missing", "model")
+    code, _, err = run(
+        "fit", tmp_path / "gaps.parquet", "--stream", "--out", tmp_path / "r", "--missing", "model"
+    )
     assert code == 1
     assert "--missing drop" in err

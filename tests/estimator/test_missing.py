@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.special import logit
 
-from latentdo import LatentInterventionDAG, simulate
+from latentdo import BootstrapDAG, LatentInterventionDAG, TunedDAG, simulate
 from latentdo.data import DataWarning
 from latentdo.metrics import hamming_distance
 
@@ -126,6 +126,19 @@ def test_groups_weights_and_labels_are_heeded(data, holes):
     np.testing.assert_array_equal(known.regimes_, data.regimes)
 
 
+def test_a_batch_or_label_without_whole_rows(data, holes):
+    """The first fit is then to all rows, filled in."""
+    X = holes.copy()
+    second = np.arange(len(X)) >= 700
+    X.loc[second, X.columns[0]] = X.loc[second, X.columns[0]].mask(~X[second].isna().any(axis=1))
+    est = fit(X, known={"batch": np.where(second, "b", "a")}, max_regimes=1)
+    assert est.predict(X, batch=np.where(second, "b", "a")).shape == (len(X),)
+    with pytest.raises(ValueError, match="batch of row 0.*fill them in"):
+        est.predict(X, batch=["c"] * len(X))
+    known = fit(X, known={"regimes": second.astype(int)}, max_regimes=2)
+    np.testing.assert_array_equal(known.regimes_, second)
+
+
 def test_rows_in_order_of_time():
     rng = np.random.default_rng(0)
     n = 600
@@ -137,11 +150,20 @@ def test_rows_in_order_of_time():
     X = with_holes(pd.DataFrame(x, columns=["a", "b"]))
     est = fit(X, known={"time": np.arange(n)}, max_regimes=2)
     assert len(est.regimes_) == n
-    assert np.isfinite(est.evidence_)
+    assert est.n_regimes_ == 1  # noise that remembers is no intervention, with holes in it either
     with pytest.raises(ValueError, match=r"row \d+ .*lacks '[ab]'.*lags=0"):
         est.predict(X, time=np.arange(n))
     plain = fit(X, known={"time": np.arange(n)}, max_regimes=2, lags=0)
     assert plain.predict(X, time=np.arange(n)).shape == (n,)
+
+
+def test_resamples_and_trials_keep_the_holes(holes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        model = LatentInterventionDAG(**LINES, missing="model", max_regimes=1)
+        support = BootstrapDAG(model, n_resamples=2).fit(holes)
+        tuned = TunedDAG(model, n_trials=2).fit(holes)
+    assert len(support.estimator_.regimes_) == len(tuned.best_estimator_.regimes_) == len(holes)
 
 
 def test_what_is_refused_says_what_to_do(data, holes, fitted):

@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
+from latentdo.data.background import BATCH_ROWS
 from latentdo.data.missing import missing_by_regime
 from latentdo.model.incomplete import assign_seen, draw_missing
 from latentdo.notices import ignoring_in_sklearn
@@ -89,16 +90,20 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
 
 
 def whole_rows_suffice(dataset: Dataset) -> bool:
-    """Whether the rows of which all is seen can say something on their own, of every label that there is.
+    """Whether the rows of which all is seen can say something on their own, of every label and batch that there is.
 
     In order of time they cannot: a row may depend on the one before.
     """
     whole = ~dataset.missing.any(axis=1)
     if dataset.time is not None or whole.sum() < WHOLE_ROWS * dataset.n_variables:
         return False
-    if dataset.regimes is None:
-        return True
-    return bool(np.isin(dataset.regimes, dataset.regimes[whole]).all())
+    for codes in (dataset.regimes, dataset.where.batch):
+        if codes is not None:
+            named = codes >= 0
+            kept = np.bincount(codes[named & whole], minlength=codes.max() + 1)
+            if (kept[codes[named]] < BATCH_ROWS).any():
+                return False
+    return True
 
 
 def pairs_seen(missing: NDArray[np.bool_]) -> float:

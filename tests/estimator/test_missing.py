@@ -75,13 +75,25 @@ def test_the_score_is_that_of_what_is_seen(data, fitted):
 def test_the_count_the_assumption_and_the_evidence_are_kept(holes, fitted, tmp_path):
     result = fitted.result_
     assert result.configuration["missing_cells"] == int(holes.isna().sum().sum())
-    assert any("missing at random" in said for said in result.warnings)
+    said = [one for one in result.warnings if "missing" in one]
+    assert len(said) == 1, "nothing else is remarkable about cells that are missing by chance"
+    assert "missing at random" in said[0]
     assert result.evidence == pytest.approx(sum(result.evidence_terms.values()), rel=1e-6)
     assert result.evidence_terms["missing cells"] != 0.0
     fitted.save(tmp_path / "model")
     again = LatentInterventionDAG.load(tmp_path / "model")
     assert again.missing == "model"
     np.testing.assert_array_equal(again.predict_proba(holes), fitted.predict_proba(holes))
+
+
+def test_a_column_that_an_intervention_hides_is_named(data):
+    hit = np.flatnonzero(data.targets.to_numpy()[1])[0]
+    other = data.X.columns[0 if hit else 1]
+    chance = np.where(data.regimes == 1, 0.5, 0.02)
+    X = data.X.assign(**{other: data.X[other].mask(np.random.default_rng(0).random(len(data.X)) < chance)})
+    with pytest.warns(DataWarning, match=f"{other!r} is missing in .* of the rows of regime"):
+        est = LatentInterventionDAG(**LINES, missing="model").fit(X)
+    assert any(f"{other!r} is missing in" in one for one in est.result_.warnings)
 
 
 def test_fits_are_reproducible(holes, fitted):
@@ -133,7 +145,7 @@ def test_a_batch_or_label_without_whole_rows(data, holes):
     X.loc[second, X.columns[0]] = X.loc[second, X.columns[0]].mask(~X[second].isna().any(axis=1))
     est = fit(X, known={"batch": np.where(second, "b", "a")}, max_regimes=1)
     assert est.predict(X, batch=np.where(second, "b", "a")).shape == (len(X),)
-    with pytest.raises(ValueError, match="batch of row 0.*fill them in"):
+    with pytest.raises(ValueError, match=r"batch of row 0.*fill them in"):
         est.predict(X, batch=["c"] * len(X))
     known = fit(X, known={"regimes": second.astype(int)}, max_regimes=2)
     np.testing.assert_array_equal(known.regimes_, second)

@@ -26,7 +26,7 @@ LEVEL: Final = 0.01
 """Chance of saying of any column of a table that its missing cells depend on something, if none do."""
 
 FEWEST: Final = 10
-"""Units with missing cells, and units without, from which on dependence is tested; below, ranks are not Gaussian."""
+"""Units with missing cells, and units without, from which on dependence is tested; below, means are not Gaussian."""
 
 _SHOWN: Final = 5
 
@@ -50,14 +50,12 @@ def check_seen(values: Array, names: Sequence[str]) -> None:
         )
 
 
-def dependences(
-    missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None
-) -> list[Dependence]:
+def dependences(missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None) -> list[Dependence]:
     """On which ``values [n, m]`` it depends whether cells of columns are ``missing [n, d]``, the clearest first.
 
-    Every pair of a column with missing cells and one of values is tested for correlation in ranks; p-values are those
-    of Holm. Rows of a block (a group, a stretch of time) are not independent, so that a block counts as one, by its
-    mean. A column is not tested against itself: where ``values`` are the table, its cell is missing then, too.
+    Every pair of a column with missing cells and one of values is tested for correlation; p-values are those of Holm.
+    Rows of a block (a group, a stretch of time) are not independent, so that a block counts as one, by its mean. A
+    column is not tested against itself: where ``values`` are the table, its cell is missing then, too.
     """
     found = []
     for on in range(values.shape[1]):
@@ -66,12 +64,12 @@ def dependences(
             continue
         unit = np.arange(seen.size) if blocks is None else np.unique(blocks[seen], return_inverse=True)[1]
         sizes = np.bincount(unit)
-        ranks = np.bincount(unit, rankdata(values[seen, on])) / sizes
+        level = np.bincount(unit, values[seen, on]) / sizes
         for column in np.flatnonzero(missing[seen].any(axis=0)):
             share = np.bincount(unit, missing[seen, column]) / sizes
-            if min((share > 0.0).sum(), (share < 1.0).sum()) < FEWEST or not np.ptp(ranks):
+            if min((share > 0.0).sum(), (share < 1.0).sum()) < FEWEST or not np.ptp(level):
                 continue
-            correlation = float(np.corrcoef(share, ranks)[0, 1])
+            correlation = float(np.corrcoef(share, level)[0, 1])
             freedom = sizes.size - 2
             statistic = abs(correlation) * np.sqrt(freedom / max(1.0 - correlation**2, 1e-300))
             found.append(Dependence(int(column), on, correlation, float(2.0 * t.sf(statistic, freedom))))
@@ -102,7 +100,8 @@ def warn_about_missing(
         DataWarning,
         stacklevel=stacklevel + 1,
     )
-    clear = [one for one in dependences(missing, x, blocks) if one.p_value < LEVEL]
+    ranks = rankdata(x, axis=0, nan_policy="omit")  # whatever the shape of columns
+    clear = [one for one in dependences(missing, ranks, blocks) if one.p_value < LEVEL]
     if clear:
         pairs = [
             f"{names[one.column]!r} more often where {names[one.on]!r} is {'high' if one.correlation > 0 else 'low'} "
@@ -131,6 +130,7 @@ def missing_by_regime(
     if not missing.any() or responsibilities.shape[1] == 1:
         return []
     said = []
+    # Not by ranks: a row that lacks cells is assigned less surely, and only the mean of its probabilities stays.
     clear = [one for one in dependences(missing, responsibilities, blocks) if one.p_value < LEVEL]
     for one in {one.column: one for one in reversed(clear)}.values():
         member = responsibilities[:, one.on]

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning, Missing
+from latentdo.data.missing import missing_by_regime
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
@@ -423,6 +424,11 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         if dataset.missing.any():
             configuration["missing_cells"] = int(dataset.missing.sum())
+            for one in missing_by_regime(
+                dataset.x, dataset.columns, result.responsibilities, result.regime_names, dataset.blocks
+            ):
+                notes.append(one)
+                warn(one, DataWarning, stacklevel=3)
         self._labels = dataset.labels()
         result = self._with_segments(result, dataset, whole)
         said = (*notes, *result.warnings, *contested(result))

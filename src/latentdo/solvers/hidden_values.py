@@ -28,7 +28,6 @@ from threadpoolctl import threadpool_limits
 from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
 from latentdo.data.background import BATCH_ROWS
-from latentdo.data.missing import missing_by_regime
 from latentdo.model.incomplete import assign_seen, draw_missing
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
@@ -140,8 +139,6 @@ def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: in
 
 def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitResult:
     """A fit to a ``filled`` table with responsibilities and evidence of what is seen: draws are no measurements."""
-    if not dataset.missing.any():
-        return found
     rows = found.read(filled.x, dataset.where, units_of(dataset))
     z = np.where(dataset.missing, np.nan, rows.z)
     given = assign_seen(found.model, z, dataset.regimes, rows.units)
@@ -156,12 +153,6 @@ def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitR
         evidence=found.evidence + extra,
         evidence_terms={**found.evidence_terms, "missing cells": extra},
         comparison=tuple({**one, "evidence": one["evidence"] + extra} for one in found.comparison),
-        warnings=(
-            *found.warnings,
-            *missing_by_regime(
-                dataset.x, dataset.columns, given.responsibilities, found.regime_names, dataset.blocks
-            ),
-        ),
     )
 
 

@@ -77,6 +77,8 @@ def cell(row: str, pattern: str, way: str, seed: int, small: bool) -> Mapping[st
         "targets_wrong": targets.fn + targets.fp,
         "sure": int(sure.sum()),
         "sure_right": int(data.adjacency.to_numpy()[sure].sum()),
+        "dependent": any("depends on other columns" in said for said in model.result_.warnings),
+        "by_regime": sum("is missing in" in said for said in model.result_.warnings),
         "processor_seconds": round(seconds, 1),
     }
 

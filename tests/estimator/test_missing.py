@@ -91,9 +91,9 @@ def test_a_column_that_an_intervention_hides_is_named(data):
     other = data.X.columns[0 if hit else 1]
     chance = np.where(data.regimes == 1, 0.5, 0.02)
     X = data.X.assign(**{other: data.X[other].mask(np.random.default_rng(0).random(len(data.X)) < chance)})
-    with pytest.warns(DataWarning, match=f"{other!r} is missing in .* of the rows of regime"):
+    with pytest.warns(DataWarning, match=f"in some regimes.*{other!r} in .* of the rows of regime"):
         est = LatentInterventionDAG(**LINES, missing="model").fit(X)
-    assert any(f"{other!r} is missing in" in one for one in est.result_.warnings)
+    assert any("in some regimes" in one for one in est.result_.warnings)
 
 
 def test_fits_are_reproducible(holes, fitted):

@@ -50,7 +50,9 @@ def check_seen(values: Array, names: Sequence[str]) -> None:
         )
 
 
-def dependences(missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None) -> list[Dependence]:
+def dependences(
+    missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.int64] | None
+) -> list[Dependence]:
     """On which ``values [n, m]`` it depends whether cells of columns are ``missing [n, d]``, the clearest first.
 
     Every pair of a column with missing cells and one of values is tested for correlation; p-values are those of Holm.
@@ -58,27 +60,39 @@ def dependences(missing: NDArray[np.bool_], values: Array, blocks: NDArray[np.in
     column is not tested against itself: where ``values`` are the table, its cell is missing then, too.
     """
     found = []
+    columns = np.flatnonzero(missing.any(axis=0))
     for on in range(values.shape[1]):
         seen = np.flatnonzero(~np.isnan(values[:, on]))
-        if not seen.size:
+        level, share = values[seen, on], missing[np.ix_(seen, columns)].astype(np.float64)
+        if blocks is not None and seen.size:
+            level, share = _means(level[:, None], blocks[seen])[:, 0], _means(share, blocks[seen])
+        tested = np.minimum((share > 0.0).sum(axis=0), (share < 1.0).sum(axis=0)) >= FEWEST
+        if not tested.any() or not np.ptp(level):
             continue
-        unit = np.arange(seen.size) if blocks is None else np.unique(blocks[seen], return_inverse=True)[1]
-        sizes = np.bincount(unit)
-        level = np.bincount(unit, values[seen, on]) / sizes
-        for column in np.flatnonzero(missing[seen].any(axis=0)):
-            share = np.bincount(unit, missing[seen, column]) / sizes
-            if min((share > 0.0).sum(), (share < 1.0).sum()) < FEWEST or not np.ptp(level):
-                continue
-            correlation = float(np.corrcoef(share, level)[0, 1])
-            freedom = sizes.size - 2
-            statistic = abs(correlation) * np.sqrt(freedom / max(1.0 - correlation**2, 1e-300))
-            found.append(Dependence(int(column), on, correlation, float(2.0 * t.sf(statistic, freedom))))
+        level, share = level - level.mean(), (share - share.mean(axis=0))[:, tested]
+        correlation = level @ share / np.sqrt((level @ level) * (share**2).sum(axis=0))
+        freedom = len(level) - 2
+        statistic = np.abs(correlation) * np.sqrt(
+            freedom / np.maximum(1.0 - correlation**2, np.finfo(float).tiny)
+        )
+        chances = 2.0 * t.sf(statistic, freedom)
+        found += [
+            Dependence(int(column), on, float(size), float(chance))
+            for column, size, chance in zip(columns[tested], correlation, chances, strict=True)
+        ]
     found.sort(key=lambda one: one.p_value)
     least, adjusted = 0.0, []
     for place, one in enumerate(found):
         least = max(least, min((len(found) - place) * one.p_value, 1.0))
         adjusted.append(one._replace(p_value=least))
     return adjusted
+
+
+def _means(values: Array, blocks: NDArray[np.int64]) -> Array:
+    """Means of the rows of every block, ``[n, m]`` to ``[n_blocks, m]``."""
+    order = np.argsort(blocks, kind="stable")
+    _, first, sizes = np.unique(blocks[order], return_index=True, return_counts=True)
+    return np.asarray(np.add.reduceat(values[order], first, axis=0) / sizes[:, None])
 
 
 def warn_about_missing(
@@ -106,13 +120,12 @@ def warn_about_missing(
         pairs = [
             f"{names[one.column]!r} more often where {names[one.on]!r} is {'high' if one.correlation > 0 else 'low'} "
             f"({_chance(one.p_value)})"
-            for one in {one.column: one for one in reversed(clear)}.values()
-        ][::-1]
-        more = f"; and {len(pairs) - _SHOWN} more columns" if len(pairs) > _SHOWN else ""
+            for one in _clearest(clear)
+        ]
         warn(
-            f"Which cells are missing depends on other columns: {'; '.join(pairs[:_SHOWN])}{more}. The fit allows for "
-            "that, but ask why they are missing: if their own values decided, as where an instrument fails beyond its "
-            "range, results are off, and by how much these rows cannot tell.",
+            f"Which cells are missing depends on other columns: {_shortened(pairs)}. The fit allows for that, but ask "
+            "why they are missing: if their own values decided, as where an instrument fails beyond its range, results "
+            "are off, and by how much these rows cannot tell.",
             DataWarning,
             stacklevel=stacklevel + 1,
         )
@@ -124,26 +137,40 @@ def missing_by_regime(
     responsibilities: Array,
     regime_names: Sequence[object],
     blocks: NDArray[np.int64] | None,
-) -> list[str]:
-    """What to say of columns whose cells are missing more often in some regimes than in others."""
+) -> str:
+    """What to say of columns whose cells are missing more often in some regimes than in others; empty if none are."""
     missing = np.isnan(x)
     if not missing.any() or responsibilities.shape[1] == 1:
-        return []
-    said = []
+        return ""
     # Not by ranks: a row that lacks cells is assigned less surely, and only the mean of its probabilities stays.
     clear = [one for one in dependences(missing, responsibilities, blocks) if one.p_value < LEVEL]
-    for one in {one.column: one for one in reversed(clear)}.values():
+    if not clear:
+        return ""
+    shares = []
+    for one in _clearest(clear):
         member = responsibilities[:, one.on]
         inside, outside = (
             float(weights @ missing[:, one.column] / max(weights.sum(), 1.0))
             for weights in (member, 1.0 - member)
         )
-        said.append(
-            f"{names[one.column]!r} is missing in {inside:.0%} of the rows of regime {regime_names[one.on]!r} and in "
-            f"{outside:.0%} of the others ({_chance(one.p_value)}): the intervention may have made it so, and what it "
-            f"did to {names[one.column]!r} was then never seen. Do not take the regime's effect on it for granted."
+        shares.append(
+            f"{names[one.column]!r} in {inside:.0%} of the rows of regime {regime_names[one.on]!r} and in "
+            f"{outside:.0%} of the others ({_chance(one.p_value)})"
         )
-    return said[::-1]
+    return (
+        f"Cells are missing more often in some regimes than in others: {_shortened(shares)}. If an intervention made "
+        "them so, what it did to these columns was never seen: do not take its effect on them for granted."
+    )
+
+
+def _clearest(found: list[Dependence]) -> list[Dependence]:
+    """What every column depends on most clearly."""
+    return list({one.column: one for one in reversed(found)}.values())[::-1]
+
+
+def _shortened(words: Sequence[str]) -> str:
+    more = f"; and {len(words) - _SHOWN} more columns" if len(words) > _SHOWN else ""
+    return "; ".join(words[:_SHOWN]) + more
 
 
 def _chance(p_value: float) -> str:

@@ -424,11 +424,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         if dataset.missing.any():
             configuration["missing_cells"] = int(dataset.missing.sum())
-            for one in missing_by_regime(
-                dataset.x, dataset.columns, result.responsibilities, result.regime_names, dataset.blocks
-            ):
-                notes.append(one)
-                warn(one, DataWarning, stacklevel=3)
+            regimes = (result.responsibilities, result.regime_names)
+            if uneven := missing_by_regime(dataset.x, dataset.columns, *regimes, dataset.blocks):
+                notes.append(uneven)
+                warn(uneven, DataWarning, stacklevel=3)
         self._labels = dataset.labels()
         result = self._with_segments(result, dataset, whole)
         said = (*notes, *result.warnings, *contested(result))

@@ -138,6 +138,16 @@ def test_groups_weights_and_labels_are_heeded(data, holes):
     np.testing.assert_array_equal(known.regimes_, data.regimes)
 
 
+@pytest.mark.parametrize("density", ["additive", "nonlinear"])
+def test_curves_are_found_beside_holes(density):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    X = with_holes(pd.DataFrame({"a": a, "b": np.tanh(2.0 * a) + 0.3 * rng.normal(size=300)}))
+    est = fit(X, density=density, noise="auto", max_regimes=1)
+    assert est.adjacency_.to_numpy().tolist() == [[0, 1], [0, 0]]
+    assert np.isfinite(est.score_samples(X)).all()
+
+
 def test_a_batch_or_label_without_whole_rows(data, holes):
     """The first fit is then to all rows, filled in."""
     X = holes.copy()

@@ -48,8 +48,8 @@ TAILS: Final = 5.0
 SAMPLE: Final = 4000
 """Draws of a regime that give the line of a mechanism without an equation."""
 
-BLOCK: Final = 2000
-"""Rows at a time, for memory."""
+CELLS: Final = 4_000_000
+"""Numbers that are weighted at a time, for memory."""
 
 
 def observed_log_density(model: FittedModel, z: Array) -> Array:
@@ -64,7 +64,7 @@ def observed_log_density(model: FittedModel, z: Array) -> Array:
     out[whole] = model.log_density(np.ascontiguousarray(z[whole]))
     for regime in range(model.topology.n_regimes if rows.size else 0):
         lines = Lines.of(model, regime)
-        for some in _blocks(rows):
+        for some in _blocks(rows, z.shape[1]):
             if lines.exact:
                 out[some, regime] = lines.log_density(z[some])
             else:
@@ -87,7 +87,7 @@ def draw_missing(model: FittedModel, z: Array, regimes: NDArray[np.int64], rng: 
     missing = np.isnan(z).any(axis=1)
     for regime in np.unique(regimes[missing]):
         lines = Lines.of(model, int(regime))
-        for some in _blocks(np.flatnonzero(missing & (regimes == regime))):
+        for some in _blocks(np.flatnonzero(missing & (regimes == regime)), z.shape[1]):
             if lines.exact:
                 filled[some] = lines.draw(z[some], rng)
             else:
@@ -108,8 +108,10 @@ def _barren(model: FittedModel, missing: NDArray[np.bool_]) -> NDArray[np.bool_]
     return found
 
 
-def _blocks(rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    return (rows[first : first + BLOCK] for first in range(0, rows.size, BLOCK))
+def _blocks(rows: NDArray[np.int64], n_variables: int) -> Iterator[NDArray[np.int64]]:
+    """As many of the rows at a time as memory allows."""
+    size = max(CELLS // (PARTICLES * n_variables), 1)
+    return (rows[first : first + size] for first in range(0, rows.size, size))
 
 
 class Pattern(NamedTuple):

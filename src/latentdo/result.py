@@ -199,12 +199,30 @@ class FitResult:
                 raise ValueError(f"{name} is not one number for every regime and variable")
 
     def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
-        """Rows ``x [n, d]`` in the user's units as the model sees them."""
+        """Rows ``x [n, d]`` in the user's units as the model sees them; NaN where a cell is missing.
+
+        Raises
+        ------
+        ValueError
+            If what is to be expected of a row depends on a cell that is missing.
+        """
         with np.errstate(over="ignore"):
             z = np.clip(self.preprocessor.forward(x), -_FAR, _FAR)
         if self.background is None:
             return Rows(x, z, np.zeros_like(z), np.ones_like(z), units)
+        if self.background.uses_past() and np.isnan(z).any():
+            row, j = (int(i) for i in np.argwhere(np.isnan(z))[0])
+            raise ValueError(
+                f"row {row} (counted from 0) lacks {self.columns[j]!r}, and this model expects of a row what rows "
+                "before it suggest; fill such cells in, or fit with lags=0"
+            )
         expected, unit = self.background.describe(z, where)
+        if np.isnan(expected).any():
+            row, j = (int(i) for i in np.argwhere(np.isnan(expected))[0])
+            raise ValueError(
+                f"the level of {self.columns[j]!r} in the batch of row {row} (counted from 0), which was not fitted, "
+                "cannot be told where cells are missing; fill them in, or fit with rows of this batch"
+            )
         return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
 
     @property

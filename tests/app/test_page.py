@@ -140,7 +140,7 @@ def test_a_column_of_groups_reaches_the_fit(page):
         ("empty.csv", b"", "empty"),
         ("picture.csv", b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", "picture.csv"),
         ("ragged.csv", b"a,b\n1,2\n3,4,5\n", "ragged.csv"),
-        ("gap.csv", b"a,b\n1,2\n3,\n4,1\n", "Leave out rows with missing values"),
+        ("gap.csv", b"a,b\n1,2\n3,\n4,1\n", "Rows with missing values: leave them out"),
         ("same.csv", b"a,b\n1,2\n1,3\n1,5\n", "a"),
         ("broken.parquet", b"PAR1 or so", "parquet"),
     ],
@@ -160,8 +160,11 @@ def test_a_bad_file_is_explained_and_the_page_stays(page, name, content, words):
 def test_a_hint_of_a_message_is_followed(page):
     upload(page, "gap.csv", b"a,b\n1,2\n3,\n4,1\n")
     assert page.error
-    page.checkbox(key="drop").check().run()
-    assert not page.error
+    for way in ("leave them out", "keep them, and sum missing cells out"):
+        page.selectbox(key="missing").set_value(way).run()
+        assert not page.error
+    page.selectbox(key="missing").set_value("refuse them").run()
+    assert page.error
 
 
 def test_names_are_not_markdown(page):

@@ -110,6 +110,30 @@ CASES = (
     Nasty("one NaN", lambda: with_cells(np.nan), error="row 5.*'v1'.*missing=\"drop\""),
     Nasty("one infinity", lambda: with_cells(np.inf), error='inf in row 5.*missing="drop"'),
     Nasty("NaN left out on request", lambda: with_cells(np.nan), model={"missing": "drop"}),
+    Nasty(
+        "NaN summed out",
+        lambda: with_cells(np.nan, rows=range(0, 240, 7)),
+        model={"missing": "model"},
+        warning="35 cells",
+    ),
+    Nasty(
+        "a row of NaN summed out",
+        lambda: good().mask(np.arange(240)[:, None] == [5, 5, 5]),
+        model={"missing": "model"},
+        warning="without any value",
+    ),
+    Nasty(
+        "a column of NaN summed out",
+        lambda: changed(v1=np.nan),
+        model={"missing": "model"},
+        error="'v1'.*drop",
+    ),
+    Nasty(
+        "infinity where NaN is summed out",
+        lambda: with_cells(np.inf),
+        model={"missing": "model"},
+        error="inf in row 5.*'v1'.*correct",
+    ),
     Nasty("a column of NaN", lambda: changed(v1=np.nan), error="'v1' 240"),
     Nasty(
         "a column of NaN, rows left out",

@@ -31,7 +31,7 @@ def gather(
     """The table, the arguments of the estimator, and what is known of the rows: the arguments of ``fit``."""
     from latentdo.readers.table import ReadingOptions, read_labelled
 
-    arguments = model.given()
+    arguments = model.given() | ({"missing": "model"} if read.missing == "model" else {})
     _check_known(known)
     about = {
         "regimes": known.regime_column,

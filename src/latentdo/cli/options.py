@@ -231,7 +231,8 @@ class ReadOptions:
     drop
         Use all variables but these.
     missing
-        What to do about rows with missing values: "error" or "drop".
+        What to do about rows with missing values: "error", "drop" to leave them out, or "model" to keep them and sum
+        missing cells out, which assumes that they are missing at random.
     separator
         Field separator of a text file, where the ending of its name does not tell.
     decimal
@@ -246,7 +247,7 @@ class ReadOptions:
 
     columns: Names = None
     drop: Names = None
-    missing: Literal["error", "drop"] = "error"
+    missing: Literal["error", "drop", "model"] = "error"
     separator: str | None = None
     decimal: str = "."
     layer: str | None = None

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,11 @@ from latentdo.data.atoms import Atoms
 from latentdo.data.background import Background
 from latentdo.data.circumstances import Circumstances
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
+from latentdo.data.missing import check_seen, warn_about_missing
 from latentdo.data.table import (
     Missing,
     check_finite,
+    check_infinite,
     check_varying,
     table_to_array,
     warn_about_copies,
@@ -49,7 +51,7 @@ class Dataset:
     Parameters
     ----------
     x : ndarray [n, d] of float64
-        The rows in the user's units, C-contiguous.
+        The rows in the user's units, C-contiguous; NaN where a cell is missing.
     columns : tuple of str
         One name a variable.
     preprocessor : Preprocessor
@@ -184,8 +186,9 @@ class Dataset:
             See :class:`latentdo.data.transforms.Preprocessor`.
         columns : sequence of str, optional
             For a table, the columns to use, in this order; for an array, the names to give.
-        missing : {"error", "drop"}
-            What to do about rows with NaN or infinite values.
+        missing : {"error", "drop", "model"}
+            What to do about rows with missing values: refuse them, leave them out (those with infinite values too), or
+            keep them, with NaN for what is missing.
         allow_constant : bool
             Accept columns that never vary. They carry no information, so the default is to refuse them.
 
@@ -198,11 +201,12 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat or count very often, values are rounded or shared by many rows, labels were given without saying
-            which of them is observational, or a label with very few rows is spelt almost as another one.
+            rows repeat or count very often, values are rounded or shared by many rows, cells are missing, labels were
+            given without saying which of them is observational, or a label with very few rows is spelt almost as
+            another one.
         """
-        if missing not in ("error", "drop"):
-            raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
+        if missing not in get_args(Missing):
+            raise ValueError(f'missing={missing!r} is unknown; use "error", "drop" or "model".')
         values, names = table_to_array(X, columns)
         n_all = len(values)
         kept = np.arange(n_all)
@@ -217,16 +221,20 @@ class Dataset:
             kept, values = kept[whole], values[whole]
             if len(kept) < min(2, n_all):
                 raise ValueError(
-                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns "
-                    "with the most missing values first, or fill them in."
+                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; keep the others with "
+                    'missing="model", or drop the columns with the most missing values first.'
                 )
-        check_finite(values, names, row_index=kept)
-        check_array(values, ensure_min_samples=2)
+        if missing == "model":
+            check_infinite(values, names, row_index=kept)
+            check_seen(values, names)
+        else:
+            check_finite(values, names, row_index=kept)
+        check_array(values, ensure_min_samples=2, ensure_all_finite=False)
         if not allow_constant:
             check_varying(values, names)
         where = read_circumstances(kept, n_all, index, time=time, series=series, batch=batch, weights=weights)
         preprocessor = Preprocessor.fit(values, transform, names, row_index=kept, weights=where.weight)
-        spread = np.where(values.min(axis=0) < values.max(axis=0), preprocessor.scale, 0.0)
+        spread = np.where(np.fmin.reduce(values) < np.fmax.reduce(values), preprocessor.scale, 0.0)
         warn_about_shape(len(values), spread, names)
         warn_about_copies(
             preprocessor.forward(values)[:, spread > 0.0],
@@ -244,6 +252,7 @@ class Dataset:
                 "groups were given together with time or series; rows of a group share their regime, neighbours in "
                 "time only tend to: choose one."
             )
+        warn_about_missing(values, names, found.blocks)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -367,6 +376,11 @@ class Dataset:
             z = (z - self.expected) / self.unit
         z.setflags(write=False)
         return z
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing, ``[n, d]``."""
+        return np.isnan(self.x)
 
     @cached_property
     def atoms(self) -> Atoms:

@@ -16,7 +16,7 @@ from latentdo.messages import listed, shown
 from latentdo.notices import warn
 
 Array = NDArray[np.float64]
-Missing = Literal["error", "drop"]
+Missing = Literal["error", "drop", "model"]
 
 _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
@@ -91,7 +91,9 @@ def table_to_array(
     return _matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted)
 
 
-def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
+def validate_rows(
+    X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG", missing: Missing = "error"
+) -> Array:
     """Check new rows against the variables of a fitted model.
 
     Parameters
@@ -102,11 +104,13 @@ def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInt
         Names of the variables seen in ``fit``.
     estimator : str
         Name for the message.
+    missing : {"error", "drop", "model"}
+        Only "model" lets missing cells pass: new rows are not dropped, since every one of them wants an answer.
 
     Returns
     -------
     ndarray [n, d] of float64
-        Finite values in the order of ``columns``.
+        Finite values in the order of ``columns``, or NaN.
 
     Raises
     ------
@@ -121,7 +125,11 @@ def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInt
     """
     mismatch = f"X has {{found}} features, but {estimator} is expecting {{d}} features as input."
     values = aligned_array(X, columns, mismatch)
-    check_finite(values, columns, remedy="remove these rows or fill them in")
+    if missing == "model":
+        check_infinite(values, columns)
+    else:
+        remedy = 'remove these rows, fill them in, or sum missing cells out with set_params(missing="model")'
+        check_finite(values, columns, remedy=remedy)
     return values
 
 
@@ -171,14 +179,37 @@ def check_labels(column: Iterable[Any], name: str, where: str) -> None:
 def check_finite(
     values: Array,
     names: Sequence[str],
-    remedy: str = 'pass missing="drop" to leave out these rows, or fill them in',
+    remedy: str | None = None,
     row_index: NDArray[np.int64] | None = None,
 ) -> None:
     """Refuse NaN and infinity, naming the first cell and the count in each column.
 
     ``row_index`` are the numbers of rows in the user's table, if some were left out before.
     """
-    bad = ~np.isfinite(values)
+    if remedy is None:
+        others = (
+            "correct them"
+            if np.isinf(values).any()
+            else 'missing="model" to keep them and sum these cells out'
+        )
+        remedy = f'pass missing="drop" to leave out these rows, or {others}'
+    _refuse(~np.isfinite(values), values, names, "NaN or infinity", remedy, row_index)
+
+
+def check_infinite(values: Array, names: Sequence[str], row_index: NDArray[np.int64] | None = None) -> None:
+    """The same of infinity alone, where NaN stands for a missing cell."""
+    remedy = "correct these cells, or leave them empty (NaN) if nothing is known of their values"
+    _refuse(np.isinf(values), values, names, "infinity", remedy, row_index)
+
+
+def _refuse(
+    bad: NDArray[np.bool_],
+    values: Array,
+    names: Sequence[str],
+    what: str,
+    remedy: str,
+    row_index: NDArray[np.int64] | None,
+) -> None:
     if not bad.any():
         return
     row, j = (int(i) for i in np.argwhere(bad)[0])
@@ -187,7 +218,7 @@ def check_finite(
     more = f", ... ({len(counts)} columns in all)" if len(counts) > _SHOWN else ""
     shown = row if row_index is None else int(row_index[row])
     raise ValueError(
-        f"Input X contains NaN or infinity: the first is {kind} in row {shown} (counted from 0), column "
+        f"Input X contains {what}: the first is {kind} in row {shown} (counted from 0), column "
         f"{names[j]!r}. Such cells by column: {', '.join(counts[:_SHOWN])}{more}. To go on, {remedy}."
     )
 
@@ -198,7 +229,7 @@ def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these
         raise ValueError(
             "There is only one row, and nothing can be learnt from one; check the separator and the file."
         )
-    constant = [names[int(j)] for j in np.flatnonzero(values.min(axis=0) == values.max(axis=0))]
+    constant = [names[int(j)] for j in np.flatnonzero(np.fmin.reduce(values) == np.fmax.reduce(values))]
     if constant:
         raise ValueError(
             f"Constant columns: {listed(constant)}. A variable that never changes has no causes or effects "
@@ -228,8 +259,12 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
 def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
     """Warn of columns that are linear copies of each other: no data can tell which of them causes anything.
 
-    ``z`` are standardised columns, ``[n, d]``.
+    ``z`` are standardised columns, ``[n, d]``. Only rows without missing cells are looked at.
     """
+    missing = np.isnan(z).any(axis=1)
+    if missing.any():  # each column was standardised by the rows that have it
+        z = z[~missing] - z[~missing].mean(axis=0) if not missing.all() else z[:0]
+        z = z / np.maximum(np.sqrt((z**2).mean(axis=0)), np.finfo(float).tiny) if len(z) else z
     if len(z) < 3:
         return
     copies: list[tuple[int, int]] = []
@@ -249,8 +284,10 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
 def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
     """Warn of rows that occur more than once: they count as independent evidence, which copies are not.
 
-    ``values`` are rows in the user's units, ``[n, d]``. A single variable, or whole numbers, repeat by nature.
+    ``values`` are rows in the user's units, ``[n, d]``. A single variable, or whole numbers, repeat by nature; so do
+    rows of which little is seen, and those with missing cells are not looked at.
     """
+    values = values[~np.isnan(values).any(axis=1)]
     n, d = values.shape
     if n < 3 or d < 2 or not (values % 1.0).any(axis=0).all():
         return
@@ -293,7 +330,7 @@ def _is_label_name(name: str) -> bool:
 def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklevel: int = 2) -> None:
     """Warn of row numbers, and of whole numbers under a name like "condition": neither is a variable of a graph."""
     for j, name in enumerate(names):
-        column = values[:, j]
+        column = values[~np.isnan(values[:, j]), j]
         if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
             message = (
                 f"Column {name!r} is used as a variable, but counts the rows: drop=[{name!r}] leaves it out."

@@ -80,7 +80,7 @@ class Preprocessor:
         Parameters
         ----------
         x : array [n, d]
-            Finite numbers in the user's units.
+            Finite numbers in the user's units, or NaN for cells that are missing: they have no part in it.
         transform : {"none", "log", "log1p", "rank-gaussian"}
             Applied to every column.
         columns : tuple of str, optional
@@ -104,23 +104,19 @@ class Preprocessor:
             raise ValueError(f"Expected a 2D array with at least one row, got shape {values.shape}.")
         if columns is None:
             columns = tuple(f"X{j + 1}" for j in range(values.shape[1]))
-        _check_float64(np.abs(values).max(axis=0) < _LARGEST, columns, "are too large")
-        constant = np.ptp(values, axis=0) == 0.0
-        _check_float64(constant | (np.ptp(values, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
+        _check_float64(np.fmax.reduce(np.abs(values)) < _LARGEST, columns, "are too large")
+        constant = _range(values) == 0.0
+        _check_float64(constant | (_range(values) > 1.0 / _LARGEST), columns, "vary too little")
         name = cast("TransformName", transform)
         d = values.shape[1]
         knots = tuple(_rank_knots(values[:, j], weights) for j in range(d)) if name == "rank-gaussian" else ()
         raw = cls(name, tuple(columns), np.zeros(d), np.ones(d), knots)
         raw._check_domain(values, row_index)
         transformed = raw._transformed(values)
-        if weights is None:
-            mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
-        else:
-            mean = np.average(transformed, axis=0, weights=weights)
-            scale = np.sqrt(np.average((transformed - mean) ** 2, axis=0, weights=weights))
-        mean[constant] = transformed[0, constant]
+        mean, scale = _mean_and_scale(transformed, weights)
+        mean[constant] = np.fmax.reduce(transformed)[constant]
         scale[constant] = 1.0
-        _check_float64(constant | (np.ptp(transformed, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
+        _check_float64(constant | (_range(transformed) > 1.0 / _LARGEST), columns, "vary too little")
         return cls(name, tuple(columns), _frozen(mean), _frozen(scale), knots)
 
     @property
@@ -161,7 +157,8 @@ class Preprocessor:
         Parameters
         ----------
         x : array [n, d]
-            Rows in the user's units. At a knot of ``"rank-gaussian"`` the slope to its right is used.
+            Rows in the user's units. At a knot of ``"rank-gaussian"`` the slope to its right is used. Missing cells
+            (NaN) are not counted.
 
         Returns
         -------
@@ -169,14 +166,16 @@ class Preprocessor:
         """
         values = self._checked(x)
         self._check_domain(values)
-        total = np.full(values.shape[0], -np.log(self.scale).sum())
+        seen = ~np.isnan(values)
+        total = -np.where(seen, np.log(self.scale), 0.0).sum(axis=1)
         if self.transform == "log":
-            total -= np.log(values).sum(axis=1)
+            total -= np.nansum(np.log(values), axis=1)
         elif self.transform == "log1p":
-            total -= np.log1p(values).sum(axis=1)
+            total -= np.nansum(np.log1p(values), axis=1)
         for j, (xs, zs) in enumerate(self.knots):
-            total += np.log(_slopes(xs, zs))[np.searchsorted(xs, values[:, j], side="right")]
-        return total
+            slopes = np.log(_slopes(xs, zs))[np.searchsorted(xs, values[:, j], side="right")]
+            total += np.where(seen[:, j], slopes, 0.0)
+        return cast("Array", total)
 
     def forward_column(self, column: str, values: ArrayLike) -> Array:
         """Standardise values of one variable, as ``do={"PKA": 1.5}`` needs.
@@ -270,7 +269,7 @@ class Preprocessor:
         bound = _LOWER_BOUND.get(self.transform)
         if bound is None:
             return
-        bad = ~(values > bound)
+        bad = ~((values > bound) | np.isnan(values))
         if bad.any():
             row, j = (int(i) for i in np.argwhere(bad)[0])
             shown = row if row_index is None else int(row_index[row])
@@ -306,6 +305,25 @@ def _check_float64(good: NDArray[np.bool_], columns: tuple[str, ...], what: str)
         )
 
 
+def _range(values: Array) -> Array:
+    """Largest less smallest value of every column, missing cells left out."""
+    return cast("Array", np.fmax.reduce(values) - np.fmin.reduce(values))
+
+
+def _mean_and_scale(values: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column, missing cells left out."""
+    seen = ~np.isnan(values)
+    if seen.all():
+        if weights is None:
+            return values.mean(axis=0), values.std(axis=0)
+        mean = np.average(values, axis=0, weights=weights)
+        return mean, np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
+    shares = seen * (np.ones(len(values)) if weights is None else weights)[:, None]
+    shares /= shares.sum(axis=0)
+    mean = np.where(seen, shares * values, 0.0).sum(axis=0)
+    return mean, np.sqrt(np.where(seen, shares * (values - mean) ** 2, 0.0).sum(axis=0))
+
+
 def _frozen(array: Array) -> Array:
     array.setflags(write=False)
     return array
@@ -317,8 +335,9 @@ def _rank_knots(column: Array, weights: Array | None = None) -> tuple[Array, Arr
     Ties share their mean rank. Knots are spaced by equal mass, refined geometrically towards both ends, so
     that tails are resolved where rows are few, out to the extremes.
     """
-    values, which = np.unique(column, return_inverse=True)
-    counts = np.bincount(which, weights)
+    seen = ~np.isnan(column)
+    values, which = np.unique(column[seen], return_inverse=True)
+    counts = np.bincount(which, None if weights is None else weights[seen])
     n = counts.sum()
     quantiles = ndtri((np.cumsum(counts) - counts / 2.0) / n)
     segments = max(2, min(_MAX_SEGMENTS, int(n // _ROWS_PER_SEGMENT)))

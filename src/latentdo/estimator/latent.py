@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Dataset, DataWarning
+from latentdo.data import Dataset, DataWarning, Missing
+from latentdo.data.missing import missing_by_regime
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
@@ -28,13 +29,13 @@ from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, cont
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.assignment import Groups
+from latentdo.model.incomplete import assign_seen
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
 from latentdo.notices import warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
-from latentdo.solvers.hidden_values import responsibilities_of_seen
 
 Array = NDArray[np.float64]
 
@@ -98,8 +99,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Concentration (alpha) of the Dirichlet process over regimes; None for the default. Gradient solvers only.
     learning_rate : float, optional
         Learning rate of the gradient solvers; None for the default.
-    missing : {"error", "drop"}
-        What to do about rows with missing values.
+    missing : {"error", "drop", "model"}
+        What to do about rows with missing values: refuse them, leave them out, or keep them and sum missing cells out.
+        "model" assumes that cells are missing at random: given what was measured in their row, their values had no part
+        in it. New rows (``predict``, ``score``) may then lack cells, too.
     n_init : int
         Largest number of different starts; the linear search and that with networks stop earlier if two agree; gradient
         solvers have one for four.
@@ -185,7 +188,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         max_parents: int | None = None,
         observational: Hashable = 0,
         transform: str = "none",
-        missing: str = "error",
+        missing: Missing = "error",
         n_init: int = 4,
         random_state: Any = 0,
         device: str = "cpu",
@@ -312,8 +315,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(notes[-1], UserWarning, stacklevel=2)
         if dataset.weight is not None and request.chosen_density.search == "auto":
             notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
-        result = solve(dataset, request, report)
-        self._conclude(result, dataset, notes)
+        result, fitted = solve(dataset, request, report)
+        self._conclude(result, dataset, notes, np.where(dataset.missing, fitted.x, dataset.x))
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         return self
@@ -380,13 +383,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report, stream.group_regimes)
         result = replace(result, data_hash=stream.content_hash)
-        self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
+        self._conclude(result, sample, notes, sample.x, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)
         self.sample_ = sample.to_frame().set_axis(sample.row_index, axis=0)
         return self
 
-    def _conclude(self, result: FitResult, dataset: Dataset, notes: list[str], **more: int) -> None:
-        """Keep the result together with what was asked for and what is to be said about it."""
+    def _conclude(
+        self, result: FitResult, dataset: Dataset, notes: list[str], whole: Array, **more: int
+    ) -> None:
+        """Keep the result together with what was asked for and what is to be said about it.
+
+        ``whole [n, d]`` are the rows in the user's units with missing cells filled in.
+        """
         try:
             result.check()
         except ValueError as error:
@@ -414,8 +422,14 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["weight"] = dataset.total
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
+        if dataset.missing.any():
+            configuration["missing_cells"] = int(dataset.missing.sum())
+            regimes = (result.responsibilities, result.regime_names)
+            if uneven := missing_by_regime(dataset.x, dataset.columns, *regimes, dataset.blocks):
+                notes.append(uneven)
+                warn(uneven, DataWarning, stacklevel=3)
         self._labels = dataset.labels()
-        result = self._with_segments(result, dataset)
+        result = self._with_segments(result, dataset, whole)
         said = (*notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
@@ -423,7 +437,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
     @staticmethod
-    def _with_segments(result: FitResult, dataset: Dataset) -> FitResult:
+    def _with_segments(result: FitResult, dataset: Dataset, whole: Array) -> FitResult:
         """The same result with what regimes do to variables, and when."""
         from latentdo.segments import find_segments, weigh_targets
 
@@ -431,7 +445,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         units = Groups.of(None, where.weight)
         if where.time is not None:
             units = Series.by_time(where.time, where.series, dataset.n_rows, where.weight)
-        rows = result.read(dataset.x, where, units)
+        rows = result.read(whole, where, units)
         explained, moved = weigh_targets(result.model, rows, result.responsibilities)
         segments = None if where.time is None else find_segments(result, rows)
         return replace(result, explained=explained, moved=moved, segments=segments)
@@ -450,16 +464,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
         With ``time`` or ``series``, see :meth:`fit`, given all rows that are passed, earlier and later ones.
 
-        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
+        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing. So do missing cells,
+        with ``missing="model"``; a row of nothing else has the weights of the regimes.
         """
         rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
         zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
-        return responsibilities_of_seen(self.result_.model, rows.z, (rows.x == 0.0) & zeros, rows.units)
+        z = np.where((rows.x == 0.0) & zeros, np.nan, rows.z)
+        return assign_seen(self.result_.model, z, units=rows.units).responsibilities
 
     def score_samples(
         self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
     ) -> Array:
-        """Log-density of new rows in the user's units, regimes summed out, ``[n]``.
+        """Log-density of new rows in the user's units, regimes and missing cells summed out, ``[n]``.
 
         The rows of a group are not independent given the model, because they share a regime that nobody knows: the
         log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
@@ -469,8 +485,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     def _score_read(self, rows: Rows) -> Array:
         """Log-density of rows in the user's units, as often as they count, ``[n]``."""
-        density = self.result_.model.score_samples(rows.z, rows.units)
-        change = self.result_.preprocessor.log_jacobian(rows.x) - np.log(rows.unit).sum(axis=1)
+        density = assign_seen(self.result_.model, rows.z, units=rows.units).log_likelihood
+        units = np.where(np.isnan(rows.x), 0.0, np.log(rows.unit))
+        change = self.result_.preprocessor.log_jacobian(rows.x) - units.sum(axis=1)
         return np.asarray(density + rows.units.counted(change))
 
     def score(

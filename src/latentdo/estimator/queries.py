@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data import Missing, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
-from latentdo.model.assignment import Groups, Units
+from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
@@ -33,6 +34,7 @@ class Questions:
     regimes_: NDArray[np.int64]
     regime_names_: tuple[Hashable, ...]
     n_regimes_: int
+    missing: Missing
     _labels: list[Hashable | None] | None
 
     def sample(
@@ -185,6 +187,10 @@ class Questions:
             if rows is None
             else np.array([place[name] for name in rows], dtype=np.int64)
         )
+        # Rows that belong to them decide with them.
+        needed = asked if read.units is SEPARATE else np.arange(len(names))
+        remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
+        check_finite(read.x[needed], self.result_.columns, remedy=remedy, row_index=needed)
         seed = seed_of(random_state)
         return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 
@@ -311,7 +317,7 @@ class Questions:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
-        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+        x = validate_rows(X, result.columns, estimator=type(self).__name__, missing=self.missing)
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")
         index = X.index if isinstance(X, pd.DataFrame) else None

@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, Final, get_args, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.missing import check_seen
 from latentdo.data.table import (
     Missing,
     check_finite,
+    check_infinite,
     check_labels,
     check_names,
     check_varying,
@@ -139,8 +141,9 @@ def read_table(
         Use only these variables, in this order.
     drop : sequence of str, optional
         Use all variables but these.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "model"}
         ``"drop"`` leaves out rows with NaN or infinite values; the index of the result keeps the row numbers.
+        ``"model"`` keeps rows with NaN, for an estimator with ``missing="model"``.
     layer : str, optional
         Layer of an ``.h5ad`` file to use instead of its ``X``.
     separator : str, optional
@@ -211,8 +214,8 @@ class ReadingOptions:
 
     def check(self, path: Path) -> str:
         """Refuse what cannot be; returns the format of the file."""
-        if self.missing not in ("error", "drop"):
-            raise ValueError(f'missing={self.missing!r} is unknown; use "error" or "drop".')
+        if self.missing not in get_args(Missing):
+            raise ValueError(f'missing={self.missing!r} is unknown; use "error", "drop" or "model".')
         for name, value in (("columns", self.columns), ("drop", self.drop)):
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
@@ -388,12 +391,19 @@ def _numeric(
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))
             values = values[kept]
             if kept.size == 0:
-                raise ValueError("Every row has a missing value; drop the columns with the most of them.")
-        check_finite(values, names)
+                raise ValueError(
+                    'Every row has a missing value; keep them with missing="model", or drop the columns with the most '
+                    "of them."
+                )
+        if missing == "model":
+            check_infinite(values, names)
+            check_seen(values, names)
+        else:
+            check_finite(values, names)
         check_varying(values, names, remedy="pass drop=[...] to leave these columns out")
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
     if not has_labels:
         warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=4)
-    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=4)
+    warn_about_shape(len(values), np.nanstd(values, axis=0), names, stacklevel=4)
     return pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names)), kept

@@ -165,6 +165,8 @@ def _scatters(
             f"X has shape {values.shape}, but the fit saw {(len(result.responsibilities), len(columns))}; "
             "pass the rows that were fitted."
         )
+    if result.background is not None and result.background.uses_past() and np.isnan(values).any():
+        return []  # nobody knows what to expect of a row after missing cells
     z = result.read(values, result.where).z
     every = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MOST_POINTS)).round().astype(np.int64))
     return [

@@ -176,7 +176,8 @@ def scatter(
     """Two variables, coloured by regime; axes are those of the fit, their labels in the user's units."""
     size, left, bottom = 300.0, 62.0, 46.0
     names = result.columns
-    low, high = np.quantile(z[:, [cause, effect]], (0.002, 0.998), axis=0)
+    rows = rows[~np.isnan(z[rows, cause] + z[rows, effect])]
+    low, high = np.nanquantile(z[:, [cause, effect]], (0.002, 0.998), axis=0)
     span = np.maximum(high - low, 1e-9)
     low, span = low - 0.05 * span, 1.1 * span
 

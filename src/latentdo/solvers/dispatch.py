@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +21,24 @@ from latentdo.solvers import lines
 from latentdo.solvers.auto_density import solve as solve_by_density
 from latentdo.solvers.background import confounded, rough_graph
 from latentdo.solvers.background import solve as solve_background
-from latentdo.solvers.hidden_values import fill
+from latentdo.solvers.hidden_values import by_what_is_seen, fill, pairs_seen, redraw, whole_rows_suffice
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
 from latentdo.solvers.search.row_strategy import go_on
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
-from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
+from latentdo.solvers.settings import MISSING_ROUNDS, SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What the user asked for, checked; the fields are those of the estimator."""
+    """What the user asked for, checked; the fields are those of the estimator.
+
+    ``measured`` alone follows from the rows, see :class:`.SearchConfiguration`.
+    """
 
     density: str
     noise: str
@@ -59,6 +62,7 @@ class Request:
     verbose: bool
     lags: int | str = "auto"
     seasonality: str | tuple[str | float, ...] | None = "auto"
+    measured: float = 1.0
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
         """What is known of the graph beforehand, checked against the names of the variables."""
@@ -100,33 +104,76 @@ class Request:
         return INTERVENTION.resolve(self.intervention, self.chosen_solver).name
 
 
-def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
-    """Fit with the solver that the request asks for, to rows without rounding, limits and zeros."""
+class Solution(NamedTuple):
+    """What was found, and the rows as they were fitted: without rounding, with hidden and missing values drawn."""
+
+    result: FitResult
+    rows: Dataset
+
+
+def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> Solution:
+    """Fit with the solver that the request asks for, to rows without rounding, limits, zeros and missing cells."""
     rows = dataset.spread(request.random_state)
-    solve_rows = _solve_filled if rows.atoms.has_masses else _solve
-    result = solve_rows(rows, request, progress)
-    return result if rows is dataset else replace(result, data_hash=dataset.content_hash())
+    solve_rows = _solve_incomplete if rows.missing.any() else _solve_filled
+    found = solve_rows(rows, request, progress)
+    if found.rows is dataset:
+        return found
+    return found._replace(result=replace(found.result, data_hash=dataset.content_hash()))
 
 
-def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
-    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on."""
-    data_hash, known = dataset.content_hash(), dataset.n_regimes > 1
-    filled = fill(dataset, request.random_state, clusters=known)
-    first = replace(_solve(filled, request, progress), data_hash=data_hash)
-    if known or first.n_regimes == 1 or first.status == "interrupted":
-        return first
+def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
+    """Fit the rows of which all is seen; then draw what is missing from what was found, and go on with all rows.
+
+    Where few rows are whole, or a row depends on the one before, missing cells are filled in like what zeros hide.
+    """
+    all_rows = replace(request, measured=pairs_seen(dataset.missing))
+    if whole_rows_suffice(dataset):
+        found = _solve_filled(dataset.take(np.flatnonzero(~dataset.missing.any(axis=1))), request, progress)
+        several = found.result.n_regimes > 1 and dataset.atoms.has_masses
+        found = found._replace(rows=fill(dataset, request.random_state, clusters=several))
+    else:
+        found = _solve_filled(dataset, all_rows, progress)
     try:
-        filled = fill(dataset, request.random_state, clusters=True)
-        again = None if first.background is not None else _go_on(filled, request, first, progress)
-        again = _solve(filled, request, progress) if again is None else again
+        for turn in range(MISSING_ROUNDS):
+            drawn = redraw(dataset, found.rows, found.result, request.random_state + turn)
+            found = _again(drawn, all_rows, found, progress)
     except KeyboardInterrupt:
-        return replace(first, status="interrupted", message="hidden values were filled in only once")
-    return replace(
-        again,
-        data_hash=data_hash,
-        history=(*first.history, *again.history),
-        seconds=first.seconds + again.seconds,
-    )
+        message = "missing cells were not drawn as often as they should be"
+        found = found._replace(result=replace(found.result, status="interrupted", message=message))
+    return found._replace(result=by_what_is_seen(dataset, found.rows, found.result))
+
+
+def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on.
+
+    Cells that are only missing are not filled in again here: draws from what was found follow, which are better.
+    """
+    if not dataset.atoms.has_masses and not dataset.missing.any():
+        return Solution(_solve(dataset, request, progress), dataset)
+    known = dataset.n_regimes > 1
+    filled = fill(dataset, request.random_state, clusters=known)
+    found = Solution(_solve(filled, request, progress), filled)
+    settled = known or not dataset.atoms.has_masses
+    if settled or found.result.n_regimes == 1 or found.result.status == "interrupted":
+        return found
+    try:
+        return _again(fill(dataset, request.random_state, clusters=True), request, found, progress)
+    except KeyboardInterrupt:
+        message = "hidden values were filled in only once"
+        return found._replace(result=replace(found.result, status="interrupted", message=message))
+
+
+def _again(filled: Dataset, request: Request, before: Solution, progress: Progress | None) -> Solution:
+    """Fit a table that was filled in anew, from what was found before."""
+    first = before.result
+    if first.status == "interrupted":
+        raise KeyboardInterrupt
+    # Lines with Gaussian noise take seconds; what took longer is not searched from nothing again.
+    quick = first.background is not None or (request.noise != "any" and lines.is_plain(first.model))
+    found = None if quick else _go_on(filled, request, first, progress)
+    found = _solve(filled, request, progress) if found is None else found
+    history, seconds = (*first.history, *found.history), first.seconds + found.seconds
+    return Solution(replace(found, history=history, seconds=seconds), filled)
 
 
 def _go_on(
@@ -226,6 +273,7 @@ def _search_configuration(request: Request, constraints: Constraints) -> SearchC
         random_state=request.random_state,
         n_jobs=request.n_jobs,
         ranks=Ranks.current(),
+        measured=request.measured,
     )
 
 

@@ -108,6 +108,10 @@ def open_stream(
         raise ValueError(
             'transform="rank-gaussian" needs all rows in memory; stream with transform="log1p", "log" or "none".'
         )
+    if missing == "model":
+        raise ValueError(
+            'missing="model" needs all rows in memory; stream with missing="drop", or fit as many rows as fit there.'
+        )
     if targets is not None and regimes is None:
         raise ValueError("targets were given without regimes; pass regimes= too, the name of a column.")
     ranks = Ranks() if ranks is None else ranks

@@ -51,7 +51,7 @@ def explain(
     from latentdo.estimator import LatentInterventionDAG
 
     check_results(results)
-    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    estimator = LatentInterventionDAG.load(results / "model.safetensors").set_params(missing=read.missing)
     X, known = gather_rows(data, estimator.result_.columns, read, belong)
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]

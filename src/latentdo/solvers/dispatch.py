@@ -136,7 +136,8 @@ def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | N
     try:
         for turn in range(MISSING_ROUNDS):
             drawn = redraw(dataset, found.rows, found.result, request.random_state + turn)
-            found = _again(drawn, all_rows, found, progress)
+            # The first fit was of few rows, or of draws that knew no regimes: what it got wrong must not stay.
+            found = _again(drawn, all_rows, found, progress, afresh=turn == 0)
     except KeyboardInterrupt:
         message = "missing cells were not drawn as often as they should be"
         found = found._replace(result=replace(found.result, status="interrupted", message=message))
@@ -163,14 +164,21 @@ def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None)
         return found._replace(result=replace(found.result, status="interrupted", message=message))
 
 
-def _again(filled: Dataset, request: Request, before: Solution, progress: Progress | None) -> Solution:
-    """Fit a table that was filled in anew, from what was found before."""
+def _again(
+    filled: Dataset,
+    request: Request,
+    before: Solution,
+    progress: Progress | None,
+    *,
+    afresh: bool = False,
+) -> Solution:
+    """Fit a table that was filled in anew: from what was found before, or ``afresh``."""
     first = before.result
     if first.status == "interrupted":
         raise KeyboardInterrupt
     # Lines with Gaussian noise take seconds; what took longer is not searched from nothing again.
     quick = first.background is not None or (request.noise != "any" and lines.is_plain(first.model))
-    found = None if quick else _go_on(filled, request, first, progress)
+    found = None if quick or afresh else _go_on(filled, request, first, progress)
     found = _solve(filled, request, progress) if found is None else found
     history, seconds = (*first.history, *found.history), first.seconds + found.seconds
     return Solution(replace(found, history=history, seconds=seconds), filled)

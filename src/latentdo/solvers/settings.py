@@ -435,7 +435,8 @@ WHOLE_ROWS: Final = 20
 that know nothing of regimes blur them (missing.md, 1)."""
 
 MISSING_ROUNDS: Final = 2
-"""How often missing cells are drawn from what was fitted, and the fit goes on (missing.md, 1)."""
+"""How often missing cells are drawn from what was fitted: then all rows are searched afresh, and later the fit goes on
+(missing.md, 1 and 2)."""
 
 FILLING_RIDGE: Final = 1e-4
 """Added to variances of standardised columns: copies of columns would leave no noise."""

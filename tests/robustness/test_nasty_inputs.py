@@ -172,7 +172,7 @@ CASES = (
     Nasty("ranks of two values", lambda: (good() > 0).astype(float), model={"transform": "rank-gaussian"}),
     # types and names
     Nasty("integers as text", lambda: good().round().astype(int).astype(str), error="astype\\(float\\)"),
-    Nasty("text in a column", lambda: with_cells("high"), error="row 5.*'high'.*get_dummies"),
+    Nasty("text in a column", lambda: with_cells("high"), error="row 5.*'high'.*categorical"),
     Nasty("mixed dtypes", lambda: good().astype({"v0": "float32", "v1": "int64"}).assign(w=good()["v0"] > 0)),
     Nasty("half precision", lambda: good().astype("float16")),
     Nasty(

@@ -188,7 +188,7 @@ def plain_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
             plain[name] = value.tolist()
         elif isinstance(value, (np.integer, np.floating)):
             plain[name] = value.item()
-        elif value is None or isinstance(value, (bool, int, float, str, list, tuple)):
+        elif value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
             plain[name] = value
         else:
             plain[name] = None if name == "random_state" else str(value)

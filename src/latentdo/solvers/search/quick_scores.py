@@ -31,29 +31,39 @@ class QuickScores:
 
     Parameters
     ----------
-    gram : ndarray [1 + d L + 1, 1 + d L + 1]
-        Sums of squares and products of ones, the functions of every variable, and values, in units of the noise.
+    grams : ndarray [m, 1 + d L + 1, 1 + d L + 1]
+        Sums of squares and products of ones, the functions of every variable, and values, in units of the noise; of one
+        problem, or of several whose answers add up.
     length : int
         Functions of a variable, L.
     price : float
-        What a function costs.
+        What a function costs in each of them.
     """
 
-    gram: Array
+    grams: Array
     length: int
     price: float
 
     @classmethod
     def of(cls, design: Array, n_variables: int, precision: Array, values: Array, weights: Array) -> Self:
-        """From ones and functions of every variable, ``[n, 1 + d L]``, and what a fit makes of rows and values."""
-        rows = precision > 0.0
+        """From ones and functions of every variable, ``[n, 1 + d L]``, and what a fit makes of rows and values.
+
+        These are ``[n]``, or ``[m, n]`` for several problems.
+        """
         length = (design.shape[1] - 1) // n_variables
-        scaled = np.column_stack([design[rows], values[rows]]) * np.sqrt(precision[rows, None])
-        return cls(scaled.T @ scaled, length, 0.5 * float(np.log(max(weights.sum(), 2.0))))
+        precisions, targets = np.atleast_2d(precision), np.atleast_2d(values)
+        grams = []
+        for own, target in zip(precisions, targets, strict=True):
+            rows = own > 0.0
+            scaled = np.column_stack([design[rows], target[rows]]) * np.sqrt(own[rows, None])
+            grams.append(scaled.T @ scaled)
+        price = 0.5 * float(np.log(max(weights.sum(), 2.0)))
+        # Of several problems, such as one per level against all others, one is redundant.
+        return cls(np.stack(grams), length, price * max(len(grams) - 1, 1) / len(grams))
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """What a set explains; only differences mean something."""
-        return float(_explains(self.gram, parents, self.length, self.price))
+        return float(sum(_explains(gram, parents, self.length, self.price) for gram in self.grams))
 
 
 @njit

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from latentdo.model.assignment import Prior, Units
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import Fits, RowFamily, evidence
+from latentdo.model.mechanisms.family import FamilyOfVariable, Fits, evidence
 from latentdo.solvers.search.splits import Split, guesses
 from latentdo.solvers.search.weighted_rows import Array, rows_that_count
 from latentdo.solvers.settings import (
@@ -56,8 +57,14 @@ class _Rows(NamedTuple):
         """The same of those that cannot."""
         return self.x, self.y, self.units.counted(self.staying)
 
-    def carry(self, share: Array, few: _Rows) -> Array:
-        """Shares of a few of the rows as a guess for all: those of the nearest value."""
+    def carry(self, share: Array, few: _Rows, *, by_parents: bool = False) -> Array:
+        """Shares of a few of the rows as a guess for all: those of the nearest value.
+
+        Where many rows share a value, ``by_parents``: of the nearest row.
+        """
+        if by_parents:
+            near = cKDTree(np.column_stack([few.x, few.y])).query(np.column_stack([self.x, self.y]))[1]
+            return np.asarray(share[near])
         order = np.argsort(few.y)
         place = np.searchsorted(few.y[order], self.y).clip(0, order.size - 1)
         return np.asarray(share[order[place]])
@@ -77,30 +84,36 @@ def split_by_family(
     variable: int,
     rows: NDArray[np.int64],
     learner: RowLearner,
+    regime: int | None = None,
 ) -> Split | None:
     """The best split of some rows that follow the reference mechanism of a variable, whatever their regimes.
 
-    It is found on some of the rows and carried to all.
+    Or of those of one ``regime``, which follow another. It is found on some of the rows and carried to all.
     """
-    model = state.model
+    model, family = state.model, learner.family.of(variable)
     everyone = _rows(problem, state, variable, rows, np.zeros(problem.n_rows))
+    if regime is not None:
+        everyone = everyone._replace(weights=np.ascontiguousarray(state.responsibilities[rows, regime]))
     few = everyone.some(PROBE_ROWS)
-    fits = learner.fits(model.parents[variable])
-    whole = fits.fit(*rows_that_count(*few.counted), model.reference[variable])
+    fits = learner.fits(variable, model.parents[variable])
+    begun = model.reference[variable] if regime is None else model.mechanism(variable, regime)
+    whole = fits.fit(*rows_that_count(*few.counted), begun)
     now = evidence(whole, *few.counted)
     best = Split(0.0, np.empty(0))
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
-        found = _two(problem, learner.family, fits, few, guess, FAMILY_GLANCE, whole)
+        found = _two(problem, family, fits, few, guess, FAMILY_GLANCE, whole)
         if found.evidence - now > best.gain:
             best = Split(found.evidence - now, found.share)
     if not best.share.size:
         return None
-    found = _two(problem, learner.family, fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    found = _two(problem, learner.family.of(variable), fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
     if found.evidence - now > best.gain:
         best = Split(found.evidence - now, found.share)
     share = best.share
     if share.size < rows.size:
-        share = _two(problem, learner.family, fits, everyone, everyone.carry(share, few), 1, whole).share
+        share = _two(
+            problem, learner.family.of(variable), fits, everyone, everyone.carry(share, few), 1, whole
+        ).share
     return Split(best.gain * float(everyone.counted[2].sum() / few.counted[2].sum()), share)
 
 
@@ -121,12 +134,13 @@ def split_by_exception(
     everyone = everyone._replace(weights=everyone.weights * free[rows])
     if min(everyone.staying_counted[2].sum(), everyone.counted[2].sum()) < 2 * problem.min_rows:
         return None
-    fits = learner.fits(model.parents[variable])
+    fits = learner.fits(variable, model.parents[variable])
     rule = fits.fit(*rows_that_count(*everyone.staying_counted))
     # What all follow holds the rule, of half of them, say, and something else.
     inside = rule.log_density(everyone.x, everyone.y) - reference.log_density(everyone.x, everyone.y)
     guess = 1.0 - np.exp(np.minimum(inside - np.log(2.0), 0.0))
-    found = _two(problem, learner.family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
+    family = learner.family.of(variable)
+    found = _two(problem, family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
     now = evidence(reference, *everyone.counted)
     now += evidence(model.own[regime, variable], *everyone.staying_counted)
     gain, joined = found.evidence - now, [regime]
@@ -154,7 +168,7 @@ def _rows(problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
 
 def _two(
     problem: Problem,
-    family: type[RowFamily],
+    family: FamilyOfVariable,
     fits: Fits,
     rows: _Rows,
     share: Array,

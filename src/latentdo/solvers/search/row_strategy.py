@@ -9,14 +9,17 @@ in regimes it must make up in evidence, with the same mechanisms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from latentdo.data import Dataset
+from latentdo.data import Dataset, Kind
 from latentdo.model.fitted import FittedModel
-from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.family import Families, RowFamily
+from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, fewer_regimes, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
@@ -41,7 +44,7 @@ from latentdo.solvers.settings import (
 def solve(
     dataset: Dataset,
     configuration: SearchConfiguration,
-    family: type[RowFamily],
+    family: Families,
     density: str,
     progress: Progress | None = None,
     lines: FittedModel | None = None,
@@ -53,10 +56,22 @@ def solve(
     return driver.search(dataset, configuration, RowStrategy(family, density, lines), progress)
 
 
-def go_on(
+def solve_mixed(
     dataset: Dataset,
     configuration: SearchConfiguration,
     family: type[RowFamily],
+    density: str,
+    progress: Progress | None = None,
+) -> FitResult:
+    """The same for columns of several kinds; ``family`` is that of the continuous ones."""
+    strategy = MixedStrategy(MixedFamily(dataset.kinds, family), density, kinds=dataset.kinds)
+    return driver.search(dataset, configuration, strategy, progress)
+
+
+def go_on(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    family: Families,
     found: FitResult,
     progress: Progress | None = None,
     *,
@@ -83,7 +98,7 @@ class RowStrategy:
         What lines with Gaussian noise found, if that is known already.
     """
 
-    family: type[RowFamily]
+    family: Families
     density: str
     start: FittedModel | None = None
 
@@ -215,6 +230,31 @@ class RowStrategy:
         run.journal.note("from one regime", state)
         run.journal.keep(Standing(state))
         return state
+
+
+@dataclass(frozen=True, eq=False)
+class MixedStrategy(RowStrategy):
+    """The same for columns of several kinds: lines are those of normal scores (:func:`normal_scores`).
+
+    A Gaussian could have any density on a value that many rows share.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+
+    def _lines(self, run: Run) -> State:
+        scores = normal_scores(run.problem.z, self.kinds, run.configuration.random_state)
+        design = np.column_stack([np.ones(len(scores)), scores])
+        return super()._lines(replace(run, problem=replace(run.problem, design=design)))
+
+
+def normal_scores(z: NDArray[np.float64], kinds: Sequence[Kind], random_state: int) -> NDArray[np.float64]:
+    """Rows ``[n, d]`` whose discrete columns are normal quantiles of their ranks, ties broken at random."""
+    rng = np.random.default_rng([random_state, *b"scores"])
+    out = np.array(z)
+    for j in [j for j, kind in enumerate(kinds) if kind.is_discrete]:
+        order = np.lexsort((rng.random(len(z)), z[:, j]))
+        out[order, j] = ndtri((np.arange(len(z)) + 0.5) / len(z))
+    return out
 
 
 @dataclass(frozen=True, eq=False)

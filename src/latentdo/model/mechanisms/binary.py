@@ -22,9 +22,6 @@ from latentdo.model.mechanisms.response import (
     with_ones,
 )
 
-LEAST_INFORMATION = 1e-4
-"""Working weight of a row at least, as a share of the largest: one that is certain says next to nothing."""
-
 
 @njit
 def _log_likelihood(eta, y, weights):  # type: ignore[no-untyped-def]
@@ -108,16 +105,6 @@ class BinaryMechanism(Response):
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
         return (rng.random(len(x)) < self.probability(x)).astype(np.float64)
-
-    @classmethod
-    def as_squares(
-        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
-    ) -> tuple[Array, Array] | None:
-        """See :class:`RowFamily`: the working values of the last Newton step."""
-        assert isinstance(mechanism, cls)
-        p = mechanism.probability(x)
-        bend = np.maximum(p * (1.0 - p), LEAST_INFORMATION)
-        return weights * bend, mechanism.predictors(x)[0] + (y - p) / bend
 
     @classmethod
     def may_differ(

@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
-from latentdo.model.mechanisms.binary import LEAST_INFORMATION, score_tests
+from latentdo.model.mechanisms.binary import score_tests
 from latentdo.model.mechanisms.response import (
     FARTHEST,
     MOST_STEPS,
@@ -131,19 +131,6 @@ class CategoricalMechanism(Response):
         """See :class:`Mechanism`."""
         steps = np.cumsum(np.exp(self.log_probabilities(x)), axis=1)
         return np.asarray((rng.random(len(x))[:, None] > steps[:, :-1]).sum(axis=1), dtype=np.float64)
-
-    @classmethod
-    def as_squares(
-        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
-    ) -> tuple[Array, Array] | None:
-        """See :class:`RowFamily`: every level against all others, ``[L, n]``, one of which is redundant."""
-        assert isinstance(mechanism, cls)
-        logs = mechanism.log_probabilities(x).T
-        p = np.exp(logs)
-        levels = len(p)
-        bend = np.maximum(p * (1.0 - p), LEAST_INFORMATION)
-        hit = y.astype(np.int64) == np.arange(levels)[:, None]
-        return weights * bend * (levels - 1) / levels, logs + (hit - p) / bend
 
     @classmethod
     def may_differ(

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
-from latentdo.model.mechanisms.binary import LEAST_INFORMATION, score_tests
+from latentdo.model.mechanisms.binary import score_tests
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.response import (
     FARTHEST,
@@ -208,9 +208,7 @@ class CountMechanism(Response):
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Self:
         """See :class:`RowFamily`: of the same law as before."""
         assert isinstance(start, cls)
-        if start.n_free is not None or start.coefficients.shape[1] != 1 + x.shape[1]:
-            return cls.fit(x, y, weights, start)
-        return cls._fit(x, y, weights, start.coefficients, start.shape)
+        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + x.shape[1]), start.shape)
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
@@ -265,19 +263,6 @@ class CountMechanism(Response):
         if self.dispersion > 0.0:
             mu = mu * rng.gamma(1.0 / self.dispersion, self.dispersion, len(mu))
         return np.where(rng.random(len(mu)) < self.zeros, 0.0, rng.poisson(mu).astype(np.float64))
-
-    @classmethod
-    def as_squares(
-        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
-    ) -> tuple[Array, Array] | None:
-        """See :class:`RowFamily`: the working values of the last scoring step, further zeros held as they are."""
-        assert isinstance(mechanism, cls)
-        mu, counted = mechanism.mean(x), weights
-        if mechanism.zeros > 0.0:
-            none = (1.0 - mechanism.zeros) * np.exp(mechanism._without_zeros(x, np.zeros(len(y))))
-            counted = weights * np.where(y == 0.0, none / (none + mechanism.zeros), 1.0)
-        bend = np.maximum(mu / (1.0 + mechanism.dispersion * mu), LEAST_INFORMATION)
-        return counted * bend, np.log(mu) + (y - mu) / np.maximum(mu, LEAST_INFORMATION)
 
     @classmethod
     def may_differ(

@@ -117,8 +117,6 @@ class RowFamily(ABC):
     ) -> tuple[Array, Array] | None:
         """Weights and values ``[n]`` of the least-squares problem that a fit is the answer to, if it is one.
 
-        Of several problems whose answers add up, ``[m, n]``.
-
         Given that, parent sets are compared without fitting all of them (:mod:`latentdo.solvers.search.quick_scores`).
         """
         return None

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Mechanism
+from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.splines import choose_levels, explained
 from latentdo.solvers.search.weighted_rows import Array, Local, WeightedRows
 from latentdo.solvers.settings import FAMILY_DOUBT, SPARE
@@ -31,39 +33,29 @@ class QuickScores:
 
     Parameters
     ----------
-    grams : ndarray [m, 1 + d L + 1, 1 + d L + 1]
-        Sums of squares and products of ones, the functions of every variable, and values, in units of the noise; of one
-        problem, or of several whose answers add up.
+    gram : ndarray [1 + d L + 1, 1 + d L + 1]
+        Sums of squares and products of ones, the functions of every variable, and values, in units of the noise.
     length : int
         Functions of a variable, L.
     price : float
-        What a function costs in each of them.
+        What a function costs.
     """
 
-    grams: Array
+    gram: Array
     length: int
     price: float
 
     @classmethod
     def of(cls, design: Array, n_variables: int, precision: Array, values: Array, weights: Array) -> Self:
-        """From ones and functions of every variable, ``[n, 1 + d L]``, and what a fit makes of rows and values.
-
-        These are ``[n]``, or ``[m, n]`` for several problems.
-        """
+        """From ones and functions of every variable, ``[n, 1 + d L]``, and what a fit makes of rows and values."""
+        rows = precision > 0.0
         length = (design.shape[1] - 1) // n_variables
-        precisions, targets = np.atleast_2d(precision), np.atleast_2d(values)
-        grams = []
-        for own, target in zip(precisions, targets, strict=True):
-            rows = own > 0.0
-            scaled = np.column_stack([design[rows], target[rows]]) * np.sqrt(own[rows, None])
-            grams.append(scaled.T @ scaled)
-        price = 0.5 * float(np.log(max(weights.sum(), 2.0)))
-        # Of several problems, such as one per level against all others, one is redundant.
-        return cls(np.stack(grams), length, price * max(len(grams) - 1, 1) / len(grams))
+        scaled = np.column_stack([design[rows], values[rows]]) * np.sqrt(precision[rows, None])
+        return cls(scaled.T @ scaled, length, 0.5 * float(np.log(max(weights.sum(), 2.0))))
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """What a set explains; only differences mean something."""
-        return float(sum(_explains(gram, parents, self.length, self.price) for gram in self.grams))
+        return float(_explains(self.gram, parents, self.length, self.price))
 
 
 @njit
@@ -80,6 +72,39 @@ def _explains(gram, parents, length, price):  # type: ignore[no-untyped-def]
             own[a, b] = gram[index[a], index[b]]
     levels = choose_levels(own, np.full(p, length), length, price)
     return 0.5 * explained(own, levels, length) - price * levels.sum()
+
+
+class ReferenceScores:
+    """The same of a variable that is no least-squares problem: by fits of its reference mechanism alone.
+
+    Working values of a discrete variable are those of one fit, and mislead by hundreds of nats about sets that are far
+    from it; but with the regimes that share the mechanism known, one quick fit per set is all that is needed.
+
+    Parameters
+    ----------
+    fit : callable
+        The reference mechanism for a set of parents.
+    z, y, weights : ndarray [n, d], [n], [n]
+        Rows that share it, values of the variable, and how much they count.
+    """
+
+    def __init__(
+        self,
+        fit: Callable[[NDArray[np.int64], Array], Mechanism],
+        z: Array,
+        y: Array,
+        weights: Array,
+    ) -> None:
+        self._fit, self._z, self._y, self._weights = fit, z, y, weights
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def __call__(self, parents: NDArray[np.int64]) -> float:
+        """What a set explains; only differences mean something."""
+        key = tuple(parents.tolist())
+        if key not in self._known:
+            x = np.ascontiguousarray(self._z[:, parents])
+            self._known[key] = evidence(self._fit(parents, x), x, self._y, self._weights)
+        return self._known[key]
 
 
 class SetScores:
@@ -101,7 +126,7 @@ class SetScores:
         self._j, self._target_prior = j, target_prior
         self._fitted: dict[tuple[int, ...], float] = {}
         self._best: tuple[float, NDArray[np.int64], Local] | None = None
-        self._quick: QuickScores | None = None
+        self._quick: QuickScores | ReferenceScores | None = None
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """The score; a set with more parents than the best so far is fitted only if they seem to pay."""

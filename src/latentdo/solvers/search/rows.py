@@ -29,7 +29,7 @@ from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
+from latentdo.solvers.search.quick_scores import QuickScores, ReferenceScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
@@ -39,6 +39,7 @@ from latentdo.solvers.settings import (
     FAMILY_GAIN,
     FAMILY_HOPELESS,
     FAMILY_ROUNDS,
+    FAMILY_TABLES,
     ROWS_PER_PARAMETER,
     SHARING_FUNCTIONS,
 )
@@ -193,17 +194,22 @@ class RowLearner(FreeTargets):
         found = climb_edges(
             adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
         )
-        if thorough:
+        for _ in range(FAMILY_TABLES if self._is_mixed(problem) else 1) if thorough else ():
             best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
-            found = best if np.isfinite(value) else found
+            if not np.isfinite(value) or np.array_equal(best, found):
+                break
+            found = best  # whose neighbours are fitted next, where tables are rough
         return found
+
+    def _is_mixed(self, problem: Problem) -> bool:
+        return any(self.family.of(j).is_discrete for j in range(problem.n_variables))
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
         """See :class:`.learner.Learner`: a line will do, since the family looks at all followers.
 
-        Lines say nothing of discrete variables, of which a regime that follows the reference is looked at with all others.
+        Lines say nothing of discrete variables; a regime that follows the reference there is looked at with the others.
         """
         if not self.family.of(variable).is_discrete:
             return split_by_lines(problem, state, regime, variable, rows)
@@ -340,10 +346,20 @@ class RowLearner(FreeTargets):
 
     def quick_scores(
         self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local
-    ) -> QuickScores | None:
+    ) -> QuickScores | ReferenceScores | None:
         """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
         weights = statistics.responsibilities @ local.shares
-        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
+        y = np.ascontiguousarray(problem.z[:, j])
+        if self.family.of(j).is_discrete:
+            rows = weights > FAMILY_FAINT
+            mine, count = y[rows], weights[rows]
+
+            def fit(others: NDArray[np.int64], x: Array) -> Mechanism:
+                found: Mechanism = self.fits(j, others).refit(x, mine, count, local.reference)
+                return found
+
+            return ReferenceScores(fit, problem.z[rows], mine, count)
+        x = np.ascontiguousarray(problem.z[:, parents])
         found = self.family.of(j).as_squares(local.reference, x, y, weights)
         return (
             None if found is None else QuickScores.of(statistics.design, problem.n_variables, *found, weights)

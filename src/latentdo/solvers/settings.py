@@ -472,8 +472,8 @@ FAMILY_ROUNDS: Final = 3
 """How often regimes may join or leave a reference mechanism, each time with a fit."""
 
 FAMILY_TABLES: Final = 4
-"""How often tables of parent sets are made anew around the best graph of the last ones, where columns are discrete: what
-sets without a fit are said to explain is rougher there (kinds, "Rough tables")."""
+"""How often tables of parent sets are made anew around the best graph of the last ones, where columns are discrete:
+what sets without a fit are said to explain is rougher there (kinds, "Rough tables")."""
 
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""

@@ -52,6 +52,9 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
             for b in range(a):
                 hessian[b, a] = hessian[a, b]
         move = np.linalg.solve(hessian, gradient)
+        if 0.5 * (gradient * move).sum() < TOLERANCE:
+            beta += move
+            break
         length, gain = 1.0, -1.0
         while gain < 0.0 and length > SHORTEST:
             trial = beta + length * move
@@ -63,8 +66,6 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
             break
         beta[:] = trial
         eta, best = moved, value
-        if gain < TOLERANCE:
-            break
 
 
 class BinaryMechanism(Response):

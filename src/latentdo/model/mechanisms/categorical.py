@@ -61,31 +61,42 @@ def _log_likelihood(rows, offset, y, weights, beta):  # type: ignore[no-untyped-
 
 
 @njit
-def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
-    """Newton steps to the likeliest coefficients ``[m, q]``, in place, beside known predictors ``offset [m, n]``."""
+def _derivatives(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Gradient ``[m, q]`` of the penalised log-likelihood, and minus its second derivatives ``[m q, m q]``."""
     n, q = rows.shape
     m = beta.shape[0]
     shares = np.empty(m)
+    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(m * q)
+    for i in range(n):
+        _shares(rows, offset, beta, i, shares)
+        for a in range(m):
+            slope = weights[i] * ((1.0 if y[i] == a + 1 else 0.0) - shares[a])
+            for c in range(q):
+                gradient[a, c] += slope * rows[i, c]
+            for b in range(a + 1):
+                bend = weights[i] * shares[a] * ((1.0 if a == b else 0.0) - shares[b])
+                for c in range(q):
+                    scaled = bend * rows[i, c]
+                    for e in range(c + 1):  # every block is symmetric
+                        hessian[a * q + c, b * q + e] += scaled * rows[i, e]
+    for a in range(m * q):
+        for b in range(m * q):
+            upper, lower = max(a // q, b // q), min(a // q, b // q)
+            c, e = max(a % q, b % q), min(a % q, b % q)
+            hessian[a, b] = hessian[upper * q + c, lower * q + e]
+    return gradient, hessian
+
+
+@njit
+def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Newton steps to the likeliest coefficients ``[m, q]``, in place, beside known predictors ``offset [m, n]``."""
     best = _log_likelihood(rows, offset, y, weights, beta) - 0.5 * RIDGE * (beta * beta).sum()
     for _ in range(MOST_STEPS):
-        gradient = -RIDGE * beta
-        hessian = RIDGE * np.eye(m * q)
-        for i in range(n):
-            _shares(rows, offset, beta, i, shares)
-            for a in range(m):
-                hit = 1.0 if y[i] == a + 1 else 0.0
-                slope = weights[i] * (hit - shares[a])
-                for c in range(q):
-                    gradient[a, c] += slope * rows[i, c]
-                for b in range(a + 1):
-                    bend = weights[i] * shares[a] * ((1.0 if a == b else 0.0) - shares[b])
-                    for c in range(q):
-                        for e in range(q):
-                            hessian[a * q + c, b * q + e] += bend * rows[i, c] * rows[i, e]
-        for a in range(m * q):
-            for b in range(a):
-                hessian[b, a] = hessian[a, b]
-        move = np.linalg.solve(hessian, gradient.ravel()).reshape(m, q)
+        gradient, hessian = _derivatives(rows, offset, y, weights, beta)
+        move = np.linalg.solve(hessian, gradient.ravel()).reshape(beta.shape)
+        if 0.5 * (gradient * move).sum() < TOLERANCE:
+            beta += move
+            break
         length, gain = 1.0, -1.0
         while gain < 0.0 and length > SHORTEST:
             trial = beta + length * move
@@ -96,8 +107,6 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
             break
         beta[:] = trial
         best = value
-        if gain < TOLERANCE:
-            break
 
 
 class CategoricalMechanism(Response):

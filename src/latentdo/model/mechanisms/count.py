@@ -42,6 +42,9 @@ MOST_DISPERSION: Final = 1e3
 LONGEST_STEP: Final = 1.0
 """Of the logarithm of the dispersion."""
 
+MOST_TAILS: Final = 5000
+"""Largest count for which sums over all smaller ones are quicker than gamma functions of every row."""
+
 MOST_ZEROS: Final = 0.999
 """Share of further zeros, at most."""
 
@@ -74,65 +77,120 @@ def _log_probabilities(eta, y, dispersion, zeros, log_factorials):  # type: igno
 
 
 @njit
-def _mean_step(rows, offset, y, counted, log_factorials, beta, dispersion):  # type: ignore[no-untyped-def]
-    """One scoring step of the coefficients, in place; returns the penalised log-likelihood."""
-    n, q = rows.shape
-    eta = offset + rows @ beta
-    gradient, hessian, best = -RIDGE * beta, RIDGE * np.eye(q), -0.5 * RIDGE * (beta * beta).sum()
-    for i in range(n):
-        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
-        scale = 1.0 / (1.0 + dispersion * mu)
-        best += counted[i] * _log_law(y[i], eta[i], dispersion, log_factorials[i])
-        slope, bend = counted[i] * (y[i] - mu) * scale, counted[i] * mu * scale
-        for a in range(q):
-            gradient[a] += slope * rows[i, a]
-            for b in range(a + 1):
-                hessian[a, b] += bend * rows[i, a] * rows[i, b]
-    for a in range(q):
-        for b in range(a):
-            hessian[b, a] = hessian[a, b]
-    move = np.linalg.solve(hessian, gradient)
-    length, gain = 1.0, -1.0
-    while gain < 0.0 and length > SHORTEST:
-        trial = beta + length * move
-        eta = offset + rows @ trial
-        value = -0.5 * RIDGE * (trial * trial).sum()
-        for i in range(n):
-            value += counted[i] * _log_law(y[i], eta[i], dispersion, log_factorials[i])
-        gain = value - best
-        length *= 0.5
-    if gain < 0.0:
-        return best
-    beta[:] = trial
+def _tails(y, weights):  # type: ignore[no-untyped-def]
+    """Weight of the rows that count more than ``k = 0, 1, ...``; empty where counts are too large for that to pay."""
+    most = y.max()
+    if most > MOST_TAILS:
+        return np.empty(0)
+    tails = np.zeros(int(most) + 1)
+    for i in range(y.shape[0]):
+        if y[i] > 0.0:
+            tails[int(y[i]) - 1] += weights[i]
+    for k in range(tails.shape[0] - 2, -1, -1):
+        tails[k] += tails[k + 1]
+    return tails
+
+
+@njit
+def _log_gammas(y, weights, tails, r):  # type: ignore[no-untyped-def]
+    """Weighted sum of ``log gamma(y + r) - log gamma(r)``, and its first two derivatives by ``r``.
+
+    It is a sum of ``log(r + k)`` over all ``k`` below ``y``, so that tails of the counts are enough.
+    """
+    value, first, second = 0.0, 0.0, 0.0
+    if tails.shape[0]:
+        for k in range(tails.shape[0]):
+            if tails[k] > 0.0:
+                value += tails[k] * math.log(r + k)
+                first += tails[k] / (r + k)
+                second -= tails[k] / (r + k) ** 2
+        return value, first, second
+    base0 = math.lgamma(r)
+    base1, base2 = polygammas(r)
+    for i in range(y.shape[0]):
+        if y[i] > 0.0:
+            more1, more2 = polygammas(y[i] + r)
+            value += weights[i] * (math.lgamma(y[i] + r) - base0)
+            first += weights[i] * (more1 - base1)
+            second += weights[i] * (more2 - base2)
+    return value, first, second
+
+
+@njit
+def _rest(eta, y, counted, dispersion):  # type: ignore[no-untyped-def]
+    """What the log-likelihood has beside gamma functions and factorials."""
+    value = 0.0
+    for i in range(y.shape[0]):
+        e = min(max(eta[i], -FARTHEST), FARTHEST)
+        mu = math.exp(e)
+        if dispersion > 0.0:
+            log = math.log1p(mu * dispersion)
+            value += counted[i] * (y[i] * (e + math.log(dispersion) - log) - log / dispersion)
+        else:
+            value += counted[i] * (y[i] * e - mu)
     return value
 
 
 @njit
-def _dispersion_step(eta, y, counted, dispersion):  # type: ignore[no-untyped-def]
-    """One Newton step of the logarithm of the dispersion."""
+def _mean_step(rows, offset, y, counted, beta, dispersion):  # type: ignore[no-untyped-def]
+    """One scoring step of the coefficients, in place; returns about what it gained."""
+    n, q = rows.shape
+    eta = offset + rows @ beta
+    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+    for i in range(n):
+        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
+        scale = counted[i] / (1.0 + dispersion * mu)
+        slope, bend = (y[i] - mu) * scale, mu * scale
+        for a in range(q):
+            gradient[a] += slope * rows[i, a]
+            scaled = bend * rows[i, a]
+            for b in range(a + 1):
+                hessian[a, b] += scaled * rows[i, b]
+    for a in range(q):
+        for b in range(a):
+            hessian[b, a] = hessian[a, b]
+    move = np.linalg.solve(hessian, gradient)
+    promised = 0.5 * (gradient * move).sum()
+    if promised < TOLERANCE:
+        beta += move
+        return promised
+    best = _rest(eta, y, counted, dispersion) - 0.5 * RIDGE * (beta * beta).sum()
+    length, gain = 1.0, -1.0
+    while gain < 0.0 and length > SHORTEST:
+        trial = beta + length * move
+        value = _rest(offset + rows @ trial, y, counted, dispersion)
+        gain = value - 0.5 * RIDGE * (trial * trial).sum() - best
+        length *= 0.5
+    if gain < 0.0:
+        return 0.0
+    beta[:] = trial
+    return gain
+
+
+@njit
+def _dispersion_step(eta, y, counted, tails, dispersion):  # type: ignore[no-untyped-def]
+    """One Newton step of the logarithm of the dispersion: the new dispersion, and about what it gained."""
     r = 1.0 / dispersion
-    first, second = 0.0, 0.0
-    base1, base2 = polygammas(r)
+    _, first, second = _log_gammas(y, counted, tails, r)
     for i in range(y.shape[0]):
         mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
-        more1, more2 = base1, base2
-        if y[i] > 0.0:
-            more1, more2 = polygammas(y[i] + r)
         rest = (mu - y[i]) / (r + mu)
-        first += counted[i] * (more1 - base1 - math.log1p(mu * dispersion) + rest)
-        second += counted[i] * (more2 - base2 + dispersion - 1.0 / (r + mu) - rest / (r + mu))
+        first += counted[i] * (rest - math.log1p(mu * dispersion))
+        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu))
     # by log r, whose negative is the logarithm of the dispersion
     slope, bend = r * first, r * r * second + r * first
     move = -slope / bend if bend < 0.0 else math.copysign(LONGEST_STEP, slope)
     move = min(max(move, -LONGEST_STEP), LONGEST_STEP)
-    return min(max(dispersion * math.exp(-move), LEAST_DISPERSION), MOST_DISPERSION)
+    found = min(max(dispersion * math.exp(-move), LEAST_DISPERSION), MOST_DISPERSION)
+    return found, 0.0 if found == dispersion else abs(0.5 * slope * move)
 
 
 @njit
-def _climb(rows, offset, y, weights, log_factorials, beta, shape):  # type: ignore[no-untyped-def]
+def _climb(rows, offset, y, weights, beta, shape):  # type: ignore[no-untyped-def]
     """Steps of coefficients, dispersion and further zeros in turn, in place; what is zero of the latter stays so."""
-    best, counted = -np.inf, weights.copy()
+    counted, tails = weights.copy(), _tails(y, weights)
     for _ in range(MOST_STEPS):
+        gained = 0.0
         if shape[1] > 0.0:
             eta, hidden = offset + rows @ beta, 0.0
             for i in range(y.shape[0]):
@@ -141,16 +199,15 @@ def _climb(rows, offset, y, weights, log_factorials, beta, shape):  # type: igno
                     share = shape[1] / (shape[1] + law)
                     hidden += weights[i] * share
                     counted[i] = weights[i] * (1.0 - share)
-            shape[1] = min(hidden / weights.sum(), MOST_ZEROS)
-        value = _mean_step(rows, offset, y, counted, log_factorials, beta, shape[0])
+            share = min(hidden / weights.sum(), MOST_ZEROS)
+            gained += abs(share - shape[1]) * weights.sum() * TOLERANCE
+            shape[1] = share
+        gained += _mean_step(rows, offset, y, counted, beta, shape[0])
         if shape[0] > 0.0:
-            shape[0] = _dispersion_step(offset + rows @ beta, y, counted, shape[0])
-        if shape[1] > 0.0 or shape[0] > 0.0:
-            logs = _log_probabilities(offset + rows @ beta, y, shape[0], shape[1], log_factorials)
-            value = (weights * logs).sum() - 0.5 * RIDGE * (beta * beta).sum()
-        if abs(value - best) < TOLERANCE:
+            shape[0], more = _dispersion_step(offset + rows @ beta, y, counted, tails, shape[0])
+            gained += more
+        if gained < TOLERANCE:
             break
-        best = value
 
 
 class CountMechanism(Response):
@@ -214,16 +271,13 @@ class CountMechanism(Response):
     def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
         beta, shape, y = beta.copy(), shape.copy(), np.ascontiguousarray(y)
         known, rows = np.zeros(len(y)), with_ones(x)
-        _climb(rows, known, y, np.ascontiguousarray(weights), gammaln(y + 1.0), beta[0], shape)
+        _climb(rows, known, y, np.ascontiguousarray(weights), beta[0], shape)
         return cls(beta, shape)
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
-        move, shape, y = np.zeros(1), self.shape.copy(), np.ascontiguousarray(y)
-        rows, weights = np.ones((len(y), 1)), np.ascontiguousarray(weights)
-        for _ in range(MOST_STEPS):  # the shape stays
-            before = move[0]
-            _mean_step(rows, eta[0], y, weights, np.zeros(len(y)), move, shape[0])
-            if abs(move[0] - before) < TOLERANCE:
+        move, y, weights = np.zeros(1), np.ascontiguousarray(y), np.ascontiguousarray(weights)
+        for _ in range(MOST_STEPS):  # dispersion and further zeros stay
+            if _mean_step(np.ones((len(y), 1)), eta[0], y, weights, move, self.dispersion) < TOLERANCE:
                 break
         constants += move
 

@@ -86,6 +86,8 @@ class ReferenceScores:
         The reference mechanism for a set of parents.
     z, y, weights : ndarray [n, d], [n], [n]
         Rows that share it, values of the variable, and how much they count.
+    known : dict from parents to float
+        What is known already, and is added to.
     """
 
     def __init__(
@@ -94,9 +96,10 @@ class ReferenceScores:
         z: Array,
         y: Array,
         weights: Array,
+        known: dict[tuple[int, ...], float],
     ) -> None:
         self._fit, self._z, self._y, self._weights = fit, z, y, weights
-        self._known: dict[tuple[int, ...], float] = {}
+        self._known = known
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """What a set explains; only differences mean something."""

@@ -358,7 +358,8 @@ class RowLearner(FreeTargets):
                 found: Mechanism = self.fits(j, others).refit(x, mine, count, local.reference)
                 return found
 
-            return ReferenceScores(fit, problem.z[rows], mine, count)
+            known = statistics.explained.setdefault((j, local.shares.tobytes()), {})
+            return ReferenceScores(fit, problem.z[rows], mine, count, known)
         x = np.ascontiguousarray(problem.z[:, parents])
         found = self.family.of(j).as_squares(local.reference, x, y, weights)
         return (

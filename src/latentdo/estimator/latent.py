@@ -21,6 +21,7 @@ from latentdo.data.missing import missing_by_regime
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
+    check_continuous,
     check_number_of_labels,
     make_request,
     plain_arguments,
@@ -384,6 +385,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 ranks=Ranks.current(),
             )
         sample = stream.sample
+        check_continuous(sample, self.kinds)
         check_number_of_labels(sample, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)

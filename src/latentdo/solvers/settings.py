@@ -491,6 +491,9 @@ SHARING_FUNCTIONS: Final = 4
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""
 
+FAMILY_DISCRETE_GLANCE: Final = 8
+"""The same for discrete variables, whose two mechanisms overlap (kinds, "Births")."""
+
 FAMILY_SPLIT_STEPS: Final = 6
 """Steps for the best of them."""
 

@@ -19,6 +19,7 @@ from latentdo.model.mechanisms.family import FamilyOfVariable, Fits, evidence
 from latentdo.solvers.search.splits import Split, guesses
 from latentdo.solvers.search.weighted_rows import Array, rows_that_count
 from latentdo.solvers.settings import (
+    FAMILY_DISCRETE_GLANCE,
     FAMILY_EXCEPTION_STEPS,
     FAMILY_FAINT,
     FAMILY_GLANCE,
@@ -71,11 +72,12 @@ class _Rows(NamedTuple):
 
 
 class _Parted(NamedTuple):
-    """Evidence of two mechanisms, the share of every row that leaves, and what the others follow."""
+    """Evidence of two mechanisms, the share of every row that leaves, what the others follow, and the cost of both."""
 
     evidence: float
     share: Array
     stays: Mechanism
+    cost: float
 
 
 def split_by_family(
@@ -99,22 +101,29 @@ def split_by_family(
     begun = model.reference[variable] if regime is None else model.mechanism(variable, regime)
     whole = fits.fit(*rows_that_count(*few.counted), begun)
     now = evidence(whole, *few.counted)
+    paid = 0.5 * whole.n_parameters * float(np.log(max(few.counted[2].sum(), 2.0)))
+    glance = FAMILY_DISCRETE_GLANCE if family.is_discrete else FAMILY_GLANCE
     best = Split(0.0, np.empty(0))
+
+    def gain(found: _Parted) -> float:
+        # A discrete variable alone hardly shows a regime: other variables have to pay for it, if any do.
+        return found.evidence - now + (found.cost - paid if family.is_discrete else 0.0)
+
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
-        found = _two(problem, family, fits, few, guess, FAMILY_GLANCE, whole)
-        if found.evidence - now > best.gain:
-            best = Split(found.evidence - now, found.share)
+        found = _two(problem, family, fits, few, guess, glance, whole)
+        if gain(found) > best.gain:
+            best = Split(gain(found), found.share)
     if not best.share.size:
         return None
-    found = _two(problem, learner.family.of(variable), fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
-    if found.evidence - now > best.gain:
-        best = Split(found.evidence - now, found.share)
+    found = _two(problem, family, fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    if gain(found) > best.gain:
+        best = Split(gain(found), found.share)
     share = best.share
     if share.size < rows.size:
-        share = _two(
-            problem, learner.family.of(variable), fits, everyone, everyone.carry(share, few), 1, whole
-        ).share
-    return Split(best.gain * float(everyone.counted[2].sum() / few.counted[2].sum()), share)
+        begin = everyone.carry(share, few, by_parents=family.is_discrete)
+        share = _two(problem, family, fits, everyone, begin, 1, whole).share
+    scale = float(everyone.counted[2].sum() / few.counted[2].sum())
+    return Split(best.gain * scale, share, reference_stays=regime is None)
 
 
 def split_by_exception(
@@ -181,7 +190,7 @@ def _two(
     """
     x, y, weights, units, _ = rows
     counted, staying = rows.counted[2], rows.staying_counted[2]
-    value, total, stays = -np.inf, float(counted.sum()), start
+    value, total, stays, paid = -np.inf, float(counted.sum()), start, 0.0
     for step in range(steps):
         leaving = counted * share
         count = float(leaving.sum())
@@ -198,8 +207,7 @@ def _two(
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
         kept = float(staying @ densities[:, 0])
         found = units.assign(densities, Prior(parts))  # makes use of their memory
-        value = (
-            kept + float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
-        )
+        paid = 0.5 * float(cost) + 0.5 * float(np.log(all_units))
+        value = kept + float(weights @ found.log_likelihood) - paid
         share = found.responsibilities[:, 1].copy()
-    return _Parted(value, share, stays)
+    return _Parted(value, share, stays, paid)

@@ -201,6 +201,11 @@ class RowStrategy:
         if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
             state = self._from_lines(run, problem, kept)
         state = born if state is None else max(state, born, key=_evidence)
+        return self._born_again(run, problem, state, single), single
+
+    def _born_again(self, run: Run, problem: Problem, state: State, single: State) -> State:
+        """Regimes born anew on the graph of a state, as long as that is better."""
+        everyone = np.ones((problem.n_rows, 1))
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.
             if np.array_equal(state.adjacency, single.adjacency):
@@ -212,7 +217,7 @@ class RowStrategy:
             run.journal.keep(Standing(state))
             if same:
                 break
-        return state, single
+        return state
 
     def _from_lines(self, run: Run, problem: Problem, kept: State) -> State:
         """What regimes of lines grow into that the family cannot do without."""
@@ -234,17 +239,31 @@ class RowStrategy:
 
 @dataclass(frozen=True, eq=False)
 class MixedStrategy(RowStrategy):
-    """The same for columns of several kinds: lines are those of normal scores (:func:`normal_scores`).
+    """The same for columns of several kinds, from one regime and no edges.
 
-    A Gaussian could have any density on a value that many rows share.
+    Lines with Gaussian noise could have any density on a value that many rows share, and on normal scores
+    (:func:`normal_scores`) they need as many regimes as they may have. They are a start only where labels say of some
+    rows, and not of others, what to begin with.
     """
 
     kinds: tuple[Kind, ...] = ()
 
     def _lines(self, run: Run) -> State:
-        scores = normal_scores(run.problem.z, self.kinds, run.configuration.random_state)
-        design = np.column_stack([np.ones(len(scores)), scores])
-        return super()._lines(replace(run, problem=replace(run.problem, design=design)))
+        """The best graph with one regime, or with those of the labels, if all rows have one."""
+        problem = run.problem
+        if problem.n_labelled and not problem.all_labelled:
+            scores = normal_scores(problem.z, self.kinds, run.configuration.random_state)
+            design = np.column_stack([np.ones(len(scores)), scores])
+            return super()._lines(replace(run, problem=replace(problem, design=design)))
+        labels = problem.labels if problem.n_labelled else np.zeros(problem.n_rows, dtype=np.int64)
+        state = relearn(self._problem(problem), np.eye(max(problem.n_labelled, 1))[labels], thorough=True)
+        run.journal.note("one regime" if problem.n_labelled == 0 else "labels", state)
+        return state
+
+    def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
+        if problem.n_labelled:
+            return super()._grow(run, problem, lines)
+        return self._born_again(run, problem, self._from_one(run, problem, lines), lines), lines
 
 
 def normal_scores(z: NDArray[np.float64], kinds: Sequence[Kind], random_state: int) -> NDArray[np.float64]:

@@ -30,8 +30,8 @@ FARTHEST: Final = 30.0
 MOST_STEPS: Final = 40
 """Newton steps. Five are usual; separation takes the most."""
 
-TOLERANCE: Final = 1e-5
-"""Nats that a last step may gain: evidence is compared by far more."""
+TOLERANCE: Final = 1e-3
+"""Nats that a last step may promise, and it is made all the same: it leaves about the square of that."""
 
 SHORTEST: Final = 1e-3
 """Share of a step below which it is not halved again."""

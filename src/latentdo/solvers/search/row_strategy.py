@@ -265,6 +265,12 @@ class MixedStrategy(RowStrategy):
             return super()._grow(run, problem, lines)
         return self._born_again(run, problem, self._from_one(run, problem, lines), lines), lines
 
+    def search(self, run: Run) -> Standing:
+        """See :class:`.driver.Strategy`: where nothing is left to assign, the first graph is the last."""
+        if run.problem.all_labelled or run.problem.max_regimes == 1:
+            return Standing(self._lines(run))
+        return super().search(run)
+
 
 def normal_scores(z: NDArray[np.float64], kinds: Sequence[Kind], random_state: int) -> NDArray[np.float64]:
     """Rows ``[n, d]`` whose discrete columns are normal quantiles of their ranks, ties broken at random."""

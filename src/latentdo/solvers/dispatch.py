@@ -261,7 +261,8 @@ def _check_kinds(dataset: Dataset, request: Request) -> None:
         )
     if dataset.missing.any():
         raise ValueError(
-            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or {remedy}"
+            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or "
+            f"{remedy}"
         )
     if dataset.where.batch is not None:
         raise ValueError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from latentdo.data import Dataset, Kind
+from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.family import Families, RowFamily
 from latentdo.model.mechanisms.mixed import MixedFamily
@@ -263,7 +264,13 @@ class MixedStrategy(RowStrategy):
     def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
         if problem.n_labelled:
             return super()._grow(run, problem, lines)
-        return self._born_again(run, problem, self._from_one(run, problem, lines), lines), lines
+        state = self._born_again(run, problem, self._from_one(run, problem, lines), lines)
+        turned = _turned(problem, state)
+        if not np.array_equal(turned, state.adjacency):
+            everyone = np.ones((problem.n_rows, 1))
+            again = self._from_one(run, problem, refine(problem, everyone, turned, iterations=1))
+            state = max(state, again, key=_evidence)
+        return state, lines
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`: where nothing is left to assign, the first graph is the last."""
@@ -309,6 +316,21 @@ class Continuation(RowStrategy):
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("graph again", state)
         return Standing(state)
+
+
+def _turned(problem: Problem, state: State) -> NDArray[np.int8]:
+    """The graph with edges turned whose ends are targets of the same regime.
+
+    An intervention on an effect that is taken for the cause shows as one on both, and regimes that were born so hold
+    the edge where it is.
+    """
+    adjacency, together = state.adjacency.copy(), state.targets.T @ state.targets
+    for i, j in np.argwhere(adjacency * (together > 0)).tolist():
+        trial = adjacency.copy()
+        trial[i, j], trial[j, i] = 0, 1
+        if problem.constraints.allowed[j, i] and not problem.constraints.required[i, j] and is_dag(trial):
+            adjacency = trial
+    return adjacency
 
 
 def _evidence(state: State) -> float:

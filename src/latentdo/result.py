@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
-from latentdo.data import Background, Circumstances, is_unknown, is_writable
+from latentdo.data import Background, Circumstances, Kind, is_unknown, is_writable
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.assignment import SEPARATE, Units
@@ -133,6 +133,11 @@ class FitResult:
     explained: Array | None = None
     moved: Array | None = None
     segments: pd.DataFrame | None = None
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What every column is."""
+        return self.preprocessor.kinds
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -369,6 +374,7 @@ class FitResult:
             "status": self.status,
             "message": self.message,
             "variables": list(self.columns),
+            "kinds": {name: kind.kind for name, kind in zip(self.columns, self.kinds, strict=True)},
             "edges": [
                 {
                     "from": self.columns[i],

@@ -42,7 +42,8 @@ def gather(
         "sample_weight": known.weight_column,
         "ids": known.id_column,
     }
-    X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
+    options = ReadingOptions(**read.arguments(), kinds=arguments.get("kinds"))
+    X, found = read_labelled(data, about, options)
     rows: dict[str, Any] = {**found}
     if "ids" in rows:
         X, rows = named_rows(X, rows, str(known.id_column))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import minimum_filter1d
 
-from latentdo.data.table import DataWarning
+from latentdo.data.remarks import DataWarning
 from latentdo.notices import warn
 
 Array = NDArray[np.float64]
@@ -81,12 +81,21 @@ class Atoms:
     masses: tuple[tuple[Mass, ...], ...]
 
     @classmethod
-    def of(cls, x: Array, regimes: NDArray[np.int64] | None = None) -> Atoms:
-        """Look at the columns of ``x [n, d]``; zero may be what the interventions of known regimes set."""
+    def of(
+        cls,
+        x: Array,
+        regimes: NDArray[np.int64] | None = None,
+        continuous: NDArray[np.bool_] | None = None,
+    ) -> Atoms:
+        """Look at the columns of ``x [n, d]``; zero may be what the interventions of known regimes set.
+
+        Only ``continuous`` columns are looked at: of others it is known that rows share their values.
+        """
+        own = np.ones(x.shape[1], dtype=bool) if continuous is None else continuous
         seen = ~np.isnan(x)
         found = [
-            _look(column[rows], None if regimes is None else regimes[rows])
-            for column, rows in zip(x.T, seen.T, strict=True)
+            _look(column[rows], None if regimes is None else regimes[rows]) if mine else (False, ())
+            for column, rows, mine in zip(x.T, seen.T, own, strict=True)
         ]
         return cls(tuple(rounded for rounded, _ in found), tuple(masses for _, masses in found))
 

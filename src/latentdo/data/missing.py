@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, t
 
-from latentdo.data.table import DataWarning
+from latentdo.data.remarks import DataWarning
 from latentdo.messages import listed
 from latentdo.notices import warn
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -16,10 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, DataWarning, Missing
+from latentdo.data.kinds import as_words, describe_kinds
 from latentdo.data.missing import missing_by_regime
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
+    check_continuous,
     check_number_of_labels,
     make_request,
     plain_arguments,
@@ -66,6 +68,11 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
         "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
         have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
+    kinds : dict from column to kind, optional
+        What columns are, "continuous", "binary", "count" or "categorical", where it is not to be found from the table:
+        ``{"clicks": "count"}``. Found are booleans, numbers with two values, text and pandas categories with few
+        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. Anything
+        but continuous columns needs ``solver="search"``, and no networks.
     lags : {"auto", 0, 1, 2}
         With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
         of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.
@@ -94,7 +101,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     observational : hashable
         Which label is observational, where regimes are given; None if there is none.
     transform : {"none", "log", "log1p", "rank-gaussian"}
-        Applied to every column before standardising. Read it back with ``get_params()["transform"]``.
+        Applied to every continuous column before standardising. Read it back with ``get_params()["transform"]``.
     concentration : float, optional
         Concentration (alpha) of the Dirichlet process over regimes; None for the default. Gradient solvers only.
     learning_rate : float, optional
@@ -177,6 +184,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         edge_prior: float | ArrayLike | None = None,
         *,
         noise: str = "auto",
+        kinds: Mapping[str, str] | None = None,
         lags: int | str = "auto",
         seasonality: str | float | Sequence[str | float] | None = "auto",
         target_prior: float | None = None,
@@ -199,6 +207,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ) -> None:
         self.density = density
         self.noise = noise
+        self.kinds = kinds
         self.lags = lags
         self.seasonality = seasonality
         self.intervention = intervention
@@ -305,9 +314,12 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 sample_weight=sample_weight,
                 observational=self.observational,
                 transform=parameters["transform"],
+                kinds=self.kinds,
                 missing=parameters["missing"],
             )
         check_number_of_labels(dataset, self.max_regimes)
+        if dataset.is_mixed:
+            notes.append(describe_kinds(dataset.kinds, dataset.columns))
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
@@ -373,6 +385,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 ranks=Ranks.current(),
             )
         sample = stream.sample
+        check_continuous(sample, self.kinds)
         check_number_of_labels(sample, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
@@ -407,6 +420,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             notes.append(capped)
             warn(capped, UserWarning, stacklevel=3)
         kept = {name: v for name, v in self.get_params().items() if not name.startswith("checkpoint")}
+        kept["kinds"] = as_words(self.kinds)
         configuration = {**plain_arguments(kept), **more}
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())

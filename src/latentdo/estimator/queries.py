@@ -41,7 +41,7 @@ class Questions:
         self,
         n: int = 1,
         regime: Hashable = 0,
-        do: Mapping[str, float] | None = None,
+        do: Mapping[str, Any] | None = None,
         random_state: Any = 0,
     ) -> pd.DataFrame:
         """Rows drawn from the fitted model, in the user's units.
@@ -53,7 +53,7 @@ class Questions:
         regime : hashable
             Name (or index) of the regime to draw from; 0 is the reference.
         do : dict from variable to value, optional
-            Variables set to a constant, on top of the regime.
+            Variables set to a constant, or a level, on top of the regime.
         random_state : int, RandomState or None
             Source of randomness.
         """
@@ -67,12 +67,11 @@ class Questions:
                 raise ValueError(
                     f"do names {name!r}, which is not a variable; they are {', '.join(result.columns)}"
                 )
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
-                raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
-            fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
+            at = result.columns.index(name)
+            fixed[at] = _set_to(result, at, value)
         rng = np.random.default_rng(seed_of(random_state))
         z = result.model.sample(n, self._regime_index(regime), rng, fixed)
-        return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+        return result.preprocessor.to_frame(result.preprocessor.inverse(z))
 
     def effect(
         self,
@@ -317,7 +316,9 @@ class Questions:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
-        x = validate_rows(X, result.columns, estimator=type(self).__name__, missing=self.missing)
+        x = validate_rows(
+            X, result.columns, result.kinds, estimator=type(self).__name__, missing=self.missing
+        )
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -355,3 +356,16 @@ class Questions:
         raise ValueError(
             f"regime {regime!r} does not exist; they are {', '.join(map(str, self.regime_names_))}"
         )
+
+
+def _set_to(result: FitResult, variable: int, value: Any) -> float:
+    """What a variable that is set to a value is inside the model."""
+    name, kind = result.columns[variable], result.kinds[variable]
+    if kind.is_discrete:
+        try:
+            return kind.code(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"do sets {name!r} to {value!r}; {error}") from None
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+        raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
+    return float(result.preprocessor.forward_column(name, value)[0])

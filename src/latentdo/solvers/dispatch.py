@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.family import Families, RowFamily
+from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
@@ -25,7 +28,7 @@ from latentdo.solvers.hidden_values import by_what_is_seen, fill, pairs_seen, re
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
-from latentdo.solvers.search.row_strategy import go_on
+from latentdo.solvers.search.row_strategy import go_on, solve_mixed
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.settings import MISSING_ROUNDS, SEARCH_STARTS_A_NETWORK
@@ -113,6 +116,8 @@ class Solution(NamedTuple):
 
 def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> Solution:
     """Fit with the solver that the request asks for, to rows without rounding, limits, zeros and missing cells."""
+    if dataset.is_mixed:
+        _check_kinds(dataset, request)
     rows = dataset.spread(request.random_state)
     solve_rows = _solve_incomplete if rows.missing.any() else _solve_filled
     found = solve_rows(rows, request, progress)
@@ -197,7 +202,9 @@ def _go_on(
     continues = request.chosen_solver == "search" and density.search != "network"
     if not continues or request.chosen_noise == "gaussian":
         return None
-    family = AnyNoise if density.search == "linear" else family_of(density)
+    family: Families = _continuous_family(density)
+    if dataset.is_mixed:
+        family = MixedFamily(dataset.kinds, _continuous_family(density))
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
 
@@ -218,7 +225,11 @@ def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> Fit
         found = None if quick else _go_on(rows, request, first, progress, rescaled=True)
         return fit(rows) if found is None else replace(found, comparison=())
 
-    result = solve_background(dataset, request.lags, request.seasonality, fit, again, graph)
+    # What the past explains is taken from densities; probabilities have no such thing, and keep only their regimes.
+    if dataset.is_mixed:
+        result = fit(dataset)
+    else:
+        result = solve_background(dataset, request.lags, request.seasonality, fit, again, graph)
     return replace(
         result,
         where=dataset.where,
@@ -226,11 +237,61 @@ def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> Fit
     )
 
 
+def _continuous_family(density: Density) -> type[RowFamily]:
+    """The family that fits continuous columns by rows."""
+    if density.search == "linear":
+        return AnyNoise
+    return AdditiveMechanism if density.search == "auto" else family_of(density)
+
+
+def _check_kinds(dataset: Dataset, request: Request) -> None:
+    """Refuse columns of other kinds than continuous where only densities are known."""
+    name, kind = next(
+        (name, kind.kind)
+        for name, kind in zip(dataset.columns, dataset.kinds, strict=True)
+        if kind.is_discrete
+    )
+    remedy = f"call it continuous with kinds={{{name!r}: 'continuous'}}"
+    if request.chosen_solver != "search":
+        raise ValueError(
+            f"solver={request.chosen_solver!r} knows continuous columns only, and {name!r} is {kind}; use "
+            f"solver='search', or {remedy}"
+        )
+    if request.chosen_density.search == "network":
+        raise ValueError(
+            f"density={request.density!r} knows continuous columns only, and {name!r} is {kind}; use density='auto', "
+            f"'additive' or 'linear', or {remedy}"
+        )
+    if request.chosen_noise == "gaussian":
+        raise ValueError(
+            f"noise='gaussian' is for tables of continuous columns, and {name!r} is {kind}; use noise='auto', which "
+            f"finds Gaussian noise where it is, or {remedy}"
+        )
+    if dataset.missing.any():
+        raise ValueError(
+            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or "
+            f"{remedy}"
+        )
+    if dataset.where.batch is not None:
+        raise ValueError(
+            f"batch= takes level and scale from continuous columns, and {name!r} is {kind}, which has none; leave out "
+            f"the column or batch=, or {remedy}"
+        )
+    if dataset.time is not None and request.lags not in ("auto", 0):
+        raise ValueError(
+            f"lags={request.lags} is for tables of continuous columns, and {name!r} is {kind}; use lags=0, or {remedy}"
+        )
+
+
 def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     density = request.chosen_density
+    if dataset.is_mixed:
+        family = _continuous_family(density)
+        name = AdditiveMechanism.family if density.search == "auto" else density.name
+        return solve_mixed(dataset, configuration, family, name, progress)
     if density.search == "auto":
         return solve_by_density(dataset, configuration, progress, request.chosen_noise)
     if density.search == "linear":

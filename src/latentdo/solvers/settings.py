@@ -472,6 +472,10 @@ FAMILY_CANDIDATES: Final = 6
 FAMILY_ROUNDS: Final = 3
 """How often regimes may join or leave a reference mechanism, each time with a fit."""
 
+FAMILY_TABLES: Final = 4
+"""How often tables of parent sets are made anew around the best graph of the last ones, where columns are discrete:
+what sets without a fit are said to explain is rougher there (kinds, "Rough tables")."""
+
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
@@ -487,6 +491,9 @@ SHARING_FUNCTIONS: Final = 4
 
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""
+
+FAMILY_DISCRETE_GLANCE: Final = 8
+"""The same for discrete variables, whose two mechanisms overlap (kinds, "Births")."""
 
 FAMILY_SPLIT_STEPS: Final = 6
 """Steps for the best of them."""

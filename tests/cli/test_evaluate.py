@@ -85,3 +85,14 @@ def test_an_empty_truth_is_refused(run, tmp_path, make_result):
     code, _, err = run("evaluate", tmp_path / "r", "--truth", tmp_path)
     assert code == 1
     assert "neither adjacency.csv nor regimes.csv" in err
+
+
+def test_simulated_columns_say_their_kinds(run, tmp_path):
+    arguments = ["simulate", "--out", tmp_path / "s", "--preset", "screen", "--n-samples", "300"]
+    assert run(*arguments)[0] == 0
+    about = json.loads((tmp_path / "s" / "simulation.json").read_text())
+    assert about["kinds"]["X1"] == "count"
+    assert about["kinds"]["X4"] == "continuous"
+    data = pd.read_csv(tmp_path / "s" / "data.csv")
+    assert (data["exposure"] > 0).all()
+    assert data["X1"].dtype.kind == "i"

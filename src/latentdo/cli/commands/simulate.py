@@ -54,7 +54,8 @@ def simulate(
     n_samples
         Number of rows.
     preset
-        "paper", "paper-pairs", "paper-hetero", "dcdi" or "field", which resembles real tables.
+        "paper", "paper-pairs", "paper-hetero", "dcdi"; "field", which resembles real tables; or "mixed", "counts",
+        "binary" or "screen", whose columns are of several kinds. simulation.json says which.
     random_state
         Seed.
     n_regimes
@@ -111,16 +112,24 @@ def simulate(
             tables["data.csv"] = drawn.X.assign(group=drawn.groups)
         if mean_duration is not None:
             tables["data.csv"] = drawn.X.assign(time=range(len(drawn.X)))
+        if drawn.exposure is not None:
+            tables["data.csv"] = tables["data.csv"].assign(exposure=drawn.exposure)
         with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
             for name, table in tables.items():
                 with place(name) as path:
                     table.to_csv(path, index=table.index.name is not None)
-            about = {"program": "latentdo", "version": program_version(), "arguments": settings}
+            about: dict[str, Any] = {
+                "program": "latentdo",
+                "version": program_version(),
+                "arguments": settings,
+            }
+            about["kinds"] = drawn.kinds
             with place(marker) as path:
                 path.write_text(json_text(about), encoding="utf-8")
     n, d = drawn.X.shape
     if json:
-        print_json({"out": str(out), "rows": n, "variables": d, "regimes": drawn.n_regimes, "files": files})
+        told = {"rows": n, "variables": d, "regimes": drawn.n_regimes, "kinds": drawn.kinds}
+        print_json({"out": str(out), **told, "files": files})
         return
     grouped = " --group-column group" if group_size > 1 else " --time-column time" if mean_duration else ""
     say(

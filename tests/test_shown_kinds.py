@@ -153,7 +153,7 @@ def test_effects_that_cannot_be_asked_for_are_named(fitted, arguments, match):
 
 
 def test_explanations_name_levels_and_their_tails(fitted):
-    estimator, X = fitted
+    estimator, _ = fitted
     row = pd.DataFrame({"dose": [50.0], "failed": ["yes"], "clicks": [3], "organ": ["skin"]})
     table = estimator.explain(row, against=0).set_index("variable")
     assert table.loc["organ", "value"] == "skin"

@@ -7,8 +7,8 @@ latent classes (StepMix, number by the Schwarz criterion), then greedy equivalen
 score (pgmpy) over columns and classes. Each is told nothing, or the true regimes. StepMix needs ``--rivals-python``, an
 interpreter of the environment that ``make baselines`` makes for it. Distances are Hamming's; undirected edges of
 ``classes`` count as right wherever one of their directions is. A known exposure is one more column for ``kinds`` and
-``continuous``: its logarithm, which nothing causes; arrows from it do not count. Seeds from 1000 up are for development;
-0 to 9 are for the final run.
+``continuous``: its logarithm, which nothing causes; arrows from it do not count. Seeds from 1000 up are for
+development; 0 to 9 are for the final run.
 """
 
 from __future__ import annotations

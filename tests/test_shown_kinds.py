@@ -25,6 +25,7 @@ from latentdo.plots.changes import discrete_change, regime_draws
 from latentdo.report import content, render_report
 from latentdo.report.mechanisms import mechanisms
 from latentdo.result import FitResult
+from latentdo.segments import weigh_targets
 
 COLUMNS = ("dose", "failed", "clicks", "organ")
 KINDS = (
@@ -288,6 +289,20 @@ def test_cells_say_that_they_were_counted(fitted):
     estimator, X = fitted
     written = interop.to_anndata(estimator.result_, X=X)
     assert list(written.var["latentdo_kind"]) == ["continuous", "binary", "count", "categorical"]
+
+
+def test_a_category_moves_by_the_level_that_moves_most(fitted):
+    estimator, X = fitted
+    result = estimator.result_
+    rows = result.read(result.fitted_values(X), result.where)
+    shares = np.eye(3)[result.regimes]
+    moved = weigh_targets(result.model, rows, shares, result.kinds).moved
+    skin = (X["organ"] == "skin").to_numpy(dtype=float)
+    by_hand = (skin[result.regimes == 1].mean() - skin[result.regimes == 0].mean()) / skin.std()
+    assert abs(moved[1, ORGAN]) >= abs(by_hand) - 1e-12
+    assert moved[1, ORGAN] == pytest.approx(by_hand)
+    plain = weigh_targets(result.model, rows, shares).moved
+    np.testing.assert_allclose(np.delete(moved, ORGAN, axis=1), np.delete(plain, ORGAN, axis=1))
 
 
 def test_quantities_of_rows():

@@ -244,7 +244,7 @@ def test_models_are_described_in_words_of_their_kind():
                 pd.DataFrame({"smoker": [0], "tissue": ["eye"], "cells": 1, "ill": 0})
             ),
             ValueError,
-            "column 'tissue', row 0: 'eye'.*liver",
+            "row 0.*'tissue' is 'eye'.*liver",
         ),
     ],
 )

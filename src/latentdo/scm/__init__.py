@@ -10,7 +10,7 @@ Examples
 
 from latentdo.scm.benchmark import simulate
 from latentdo.scm.curves import Multiplicative, Smooth
-from latentdo.scm.discrete import KINDS, Bernoulli, Categorical, Discrete, NegativeBinomial, Poisson
+from latentdo.scm.discrete import Bernoulli, Categorical, Discrete, NegativeBinomial, Poisson
 from latentdo.scm.effects import Bent, Effects, Logits, PerLevel, PerLog
 from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
 from latentdo.scm.mechanisms import (
@@ -44,7 +44,6 @@ from latentdo.scm.variable import Variable
 
 __all__ = [
     "ATOM_STD",
-    "KINDS",
     "MLP",
     "PRESETS",
     "SCM",

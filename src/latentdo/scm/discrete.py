@@ -25,11 +25,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
+from latentdo.data.kinds import KINDS
 from latentdo.scm.noise import FloatArray, Noise
 
-CONTINUOUS, BINARY, COUNT, CATEGORICAL = "continuous", "binary", "count", "categorical"
-KINDS = (CONTINUOUS, BINARY, COUNT, CATEGORICAL)
-"""What a column may be."""
+CONTINUOUS, BINARY, COUNT, CATEGORICAL = KINDS
 
 
 class Discrete(Noise):

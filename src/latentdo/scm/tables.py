@@ -1,12 +1,14 @@
 """Rows of a model as a table for people, and back: integers for counts and 0/1, categories for levels."""
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from latentdo.scm.discrete import CATEGORICAL, CONTINUOUS
+from latentdo.data.kinds import Kind, KindName
+from latentdo.scm.discrete import BINARY, CATEGORICAL, CONTINUOUS
 from latentdo.scm.noise import FloatArray
 from latentdo.scm.variable import Variable
 
@@ -17,19 +19,10 @@ def to_frame(values: FloatArray, variables: Mapping[str, Variable]) -> pd.DataFr
         return pd.DataFrame(values, columns=list(variables))
     return pd.DataFrame(
         {
-            name: _shown(column, variable)
+            name: _kind(variable).decode(column)
             for column, (name, variable) in zip(values.T, variables.items(), strict=True)
         }
     )
-
-
-def _shown(column: FloatArray, variable: Variable) -> pd.Series:
-    if variable.kind == CONTINUOUS:
-        return pd.Series(column)
-    whole = column.astype(np.int64)
-    if variable.kind == CATEGORICAL:
-        return pd.Series(pd.Categorical.from_codes(whole, categories=pd.Index(variable.levels)))
-    return pd.Series(whole)
 
 
 def to_array(X: pd.DataFrame | npt.ArrayLike, variables: Mapping[str, Variable]) -> FloatArray:
@@ -53,12 +46,10 @@ def to_array(X: pd.DataFrame | npt.ArrayLike, variables: Mapping[str, Variable])
 def _places(column: pd.Series, variable: Variable) -> FloatArray:
     if variable.kind != CATEGORICAL:
         return column.to_numpy(dtype=np.float64)
-    places = pd.Index(variable.levels).get_indexer(pd.Index(column.astype(object)))
-    unknown = np.flatnonzero(places < 0)
-    if len(unknown):
-        row = int(unknown[0])
-        raise ValueError(
-            f"column {column.name!r}, row {row}: {column.iloc[row]!r} is none of its levels "
-            f"{', '.join(variable.levels)}"
-        )
-    return places.astype(np.float64)
+    return _kind(variable).encode(column, str(column.name))
+
+
+def _kind(variable: Variable) -> Kind:
+    """What a column of this variable is to the rest of the package."""
+    levels = ("0", "1") if variable.kind == BINARY else variable.levels
+    return Kind(cast("KindName", variable.kind), levels)

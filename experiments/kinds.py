@@ -72,7 +72,7 @@ EXPOSURE: Final = "log exposure"
 BEHIND: Final = 10.0
 """Nats of evidence that a fit must lack before the search, not the score, is said to have failed."""
 
-SMALL: Final = {"n_variables": 5, "n_samples": 600, "n_regimes": 3}
+SMALL: Final = {"n_variables": 4, "n_samples": 400, "n_regimes": 3}
 
 
 def numbers(data: Simulation, *, logarithms: bool = False) -> pd.DataFrame:

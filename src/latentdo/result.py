@@ -204,13 +204,7 @@ class FitResult:
                 raise ValueError(f"{name} is not one number for every regime and variable")
 
     def fitted_values(self, X: Any) -> Array:
-        """The rows that were fitted as numbers ``[n, d]`` in the user's units, levels as their codes.
-
-        Raises
-        ------
-        ValueError
-            If ``X`` does not have the rows and columns that were fitted.
-        """
+        """The rows that were fitted as numbers ``[n, d]`` in the user's units, levels as their codes; refuse others."""
         if isinstance(X, pd.DataFrame):
             X = X[list(self.columns)]
         shape, wanted = np.shape(X), (len(self.responsibilities), len(self.columns))

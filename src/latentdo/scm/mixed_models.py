@@ -18,7 +18,7 @@ from latentdo.scm.discrete import (
     Poisson,
 )
 from latentdo.scm.effects import Bent, Effects, Logits, PerLevel, PerLog, Slope, Term
-from latentdo.scm.mechanisms import AdditiveMechanism
+from latentdo.scm.mechanisms import AdditiveMechanism, Linear
 from latentdo.scm.model import SCM
 from latentdo.scm.noise import FloatArray, Noise, centred_noise
 from latentdo.scm.presets import KindSettings, Preset
@@ -72,7 +72,7 @@ def mixed_scm(
             CONTINUOUS: float(np.sqrt(variance * ratio)),
             COUNT: float(stream.uniform(*settings.log_mean_signal)),
         }.get(kind, float(stream.uniform(*settings.log_odds_signal)))
-        drawn: AdditiveMechanism = Effects()
+        drawn: AdditiveMechanism = Linear()
         if causes and isinstance(own, Categorical):
             # The first level is the one the others are compared with.
             sizes = stream.uniform(*settings.log_odds_signal, size=len(own.levels) - 1).tolist()

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
-from latentdo.data import Background, Circumstances, Kind, is_unknown, is_writable
+from latentdo.data import Background, Circumstances, Kind, is_unknown, is_writable, validate_rows
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.assignment import SEPARATE, Units
@@ -202,6 +202,19 @@ class FitResult:
             array = getattr(self, name)
             if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
                 raise ValueError(f"{name} is not one number for every regime and variable")
+
+    def fitted_values(self, X: Any) -> Array:
+        """The rows that were fitted as numbers ``[n, d]`` in the user's units, levels as their codes; refuse others."""
+        if isinstance(X, pd.DataFrame):
+            X = X[list(self.columns)]
+        shape, wanted = np.shape(X), (len(self.responsibilities), len(self.columns))
+        if shape != wanted:
+            raise ValueError(
+                f"X has shape {shape}, but the fit saw {wanted}; pass the rows that were fitted."
+            )
+        if all(not kind.is_discrete for kind in self.kinds):
+            return np.asarray(X, dtype=np.float64)
+        return validate_rows(X, self.columns, self.kinds)
 
     def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
         """Rows ``x [n, d]`` in the user's units as the model sees them; NaN where a cell is missing.

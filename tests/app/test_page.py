@@ -96,6 +96,21 @@ def test_columns_conditions_and_options_reach_the_fit(page, table):
     assert '<th scope="row">observational</th><td class="mono">c0</td>' in report
 
 
+def test_kinds_can_be_said_and_not_twice(page):
+    drawn = simulate(preset="mixed", n_variables=5, n_samples=200, n_regimes=1, random_state=1000)
+    upload(page, "mixed.csv", drawn.X.to_csv(index=False).encode())
+    assert page.multiselect(key="variables").value == ["X1", "X2", "X3", "X4"]
+    assert "X5" in page.caption[0].value
+    page.multiselect(key="variables").set_value(list(drawn.X.columns)).run()
+    assert not page.error
+    page.multiselect(key="kind-count").set_value(["X3"]).run()
+    page.multiselect(key="kind-continuous").set_value(["X3"]).run()
+    assert "'X3'" in said(page)
+    page.multiselect(key="kind-continuous").set_value([]).run()
+    assert not page.error
+    assert not page.exception
+
+
 def test_times_and_weights_reach_the_fit_and_segments_are_shown(page):
     drawn = simulate(n_variables=3, n_samples=600, random_state=1000, mean_duration=60, separation=6.0)
     n = len(drawn.X)

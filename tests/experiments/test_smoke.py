@@ -30,6 +30,7 @@ EXPERIMENTS = [
     "light_tunnel",
     "together",
     "missing",
+    "kinds",
 ]
 
 

@@ -128,12 +128,12 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         default=[column for column in numeric if column not in special],
         key="variables",
         disabled=disabled,
-        help="Leave out what is no measurement: row numbers, identifiers, dates.",
+        help="Leave out row numbers, identifiers and dates. Categories may be text.",
     )
     skipped = [column for column in every if column not in numeric and column not in special]
     if skipped:
         named = ", ".join(skipped[:10]) + (" …" if len(skipped) > 10 else "")
-        st.caption(plain_text(f"Not numbers, so not chosen: {named}"))
+        st.caption(plain_text(f"Not numbers, so not chosen; add those that are categories: {named}"))
     missing = _MISSING[
         st.selectbox(
             "Rows with missing values",

@@ -139,14 +139,14 @@ class Kind:
     def decode(self, codes: Array) -> Any:
         """Values as the user would write them: numbers, booleans, or categories; missing where a code is NaN."""
         if not self.levels:
-            return codes
+            return _whole(codes) if self.kind == "count" else codes
         missing = np.isnan(codes)
         at = np.where(missing, -1.0, codes).astype(np.int64)
         if self.levels == ("False", "True") and not missing.any():
             return at == 1
         numbers = [_number(level) for level in self.levels]
         if None not in numbers:
-            return np.where(missing, np.nan, np.array(numbers, dtype=np.float64)[at])
+            return _whole(np.where(missing, np.nan, np.array(numbers, dtype=np.float64)[at]))
         return pd.Categorical.from_codes(at, categories=pd.Index(self.levels), ordered=self.ordered)
 
     def to_dict(self) -> dict[str, Any]:
@@ -288,6 +288,14 @@ _SHOWN_LEVELS: Final = 4
 def _sort_key(entry: Any) -> tuple[bool, float, str]:
     number = None if isinstance(entry, str) else _number(entry)
     return (number is None, 0.0 if number is None else number, str(entry))
+
+
+def _whole(values: Array) -> NDArray[Any]:
+    """Whole numbers as integers; others stay as they are."""
+    is_whole = (
+        bool((np.isfinite(values) & (np.abs(values) <= LARGEST_COUNT)).all()) and not (values % 1.0).any()
+    )
+    return values.astype(np.int64) if is_whole else values
 
 
 def _number(entry: Any) -> float | None:

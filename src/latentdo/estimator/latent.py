@@ -460,7 +460,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if where.time is not None:
             units = Series.by_time(where.time, where.series, dataset.n_rows, where.weight)
         rows = result.read(whole, where, units)
-        explained, moved = weigh_targets(result.model, rows, result.responsibilities)
+        explained, moved = weigh_targets(result.model, rows, result.responsibilities, result.kinds)
         segments = None if where.time is None else find_segments(result, rows)
         return replace(result, explained=explained, moved=moved, segments=segments)
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Missing, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data.kinds import CONTINUOUS, Kind
 from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
@@ -78,7 +79,7 @@ class Questions:
         cause: str,
         on: str | Sequence[str] | None = None,
         *,
-        do: tuple[float, float] | None = None,
+        do: tuple[Any, Any] | None = None,
         shift: float | None = None,
         regime: Hashable = 0,
         level: float = 0.9,
@@ -94,17 +95,19 @@ class Questions:
             The variable that is changed.
         on : str or sequence of str, optional
             Where to look for the effect; every other variable by default.
-        do : (float, float), optional
-            Compare the worlds in which the cause is set to the first and to the second value.
+        do : (value, value), optional
+            Compare the worlds in which the cause is set to the first and to the second value: numbers, or levels.
         shift : float, optional
             Compare the world as it is with one in which the cause is larger by this much, whatever made it what it is.
-            Without ``do`` and ``shift`` it is about one standard deviation of the cause.
+            Without ``do`` and ``shift`` it is about one standard deviation of the cause; a binary cause is set to its
+            first and to its second level. For a categorical cause say ``do``.
         regime : hashable
             Name (or index) of the regime on top of which this happens.
         level : float
             Coverage of the intervals.
         statistic : {"mean", "median"}
-            What is compared; the median is steadier under a logarithmic transform.
+            What is compared of continuous variables; the median is steadier under a logarithmic transform. Of counts
+            it is the mean, of binary and categorical variables the probability of a level.
         n : int
             Number of rows drawn.
         random_state : int, RandomState or None
@@ -113,11 +116,12 @@ class Questions:
         Returns
         -------
         DataFrame
-            One row a variable. ``change`` is ``after - before``; ``low`` and ``high`` are its interval *given the
-            graph*. Families of densities without a formula for it have no such columns, and ``interval`` says "no
-            interval: use bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the
-            probability that there is any effect, summed over graphs. Where the graph has no path, the change is
-            exactly zero.
+            One row a variable, or a level of it. ``change`` is ``after - before``, a difference of means or of
+            probabilities; where variables are not continuous, ``quantity`` says of what, and ``ratio`` is ``after /
+            before`` of mean counts. ``low`` and ``high`` are the interval of the change *given the graph*. Families of
+            densities without a formula for it have no such columns, and ``interval`` says "no interval: use
+            bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the probability
+            that there is any effect, summed over graphs. Where the graph has no path, the change is exactly zero.
         """
         from latentdo.effects import total_effects
 
@@ -163,14 +167,15 @@ class Questions:
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
-            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable, and
-            ``downstream`` whether it only follows a target.
+            ``deviates`` marks tails below 1 %. Of variables with levels, ``expected`` is the likeliest level, without a
+            range, and ``tail`` the probability of levels that are no likelier than the row's. ``target`` says whether
+            the regime targets the variable, and ``downstream`` whether it only follows a target.
         """
         from latentdo.effects import explain_rows
 
         check_is_fitted(self, "result_")
         if isinstance(X, pd.Series):
-            X = X.to_frame().T.astype(np.float64)
+            X = X.to_frame().T.infer_objects()
         elif isinstance(X, Mapping):
             X = pd.DataFrame([X])
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
@@ -249,7 +254,7 @@ class Questions:
         self,
         cause: str,
         on: str | Sequence[str] | None,
-        do: tuple[float, float] | None,
+        do: tuple[Any, Any] | None,
         shift: float | None,
         regime: Hashable,
         level: float,
@@ -276,9 +281,19 @@ class Questions:
             raise ValueError("do and shift were both given; choose one")
         if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
             raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
-        for value in (*(do or ()), 0.0 if shift is None else shift):
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
-                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
+        kind = result.kinds[result.columns.index(cause)]
+        if do is None and shift is None and kind.kind == "binary":
+            do = (kind.levels[0], kind.levels[1])
+        if do is None and kind.levels:
+            raise ValueError(
+                f"{cause!r} has levels, and no size that could be shifted; say from which to which with do=, "
+                f"such as do={kind.levels[:2]!r}; its levels are {', '.join(kind.levels)}"
+            )
+        values = tuple(_value(kind, cause, value) for value in do or ())
+        if shift is not None:
+            _value(CONTINUOUS, cause, shift)
+            if kind.is_discrete and shift % 1.0:
+                raise ValueError(f"shift={shift!r} is not whole, but {cause!r} is a count")
         if not 0.0 < level < 1.0:
             raise ValueError(f"level={level!r} must lie between 0 and 1")
         if statistic not in ("mean", "median"):
@@ -289,7 +304,8 @@ class Questions:
         seed = seed_of(random_state)
         if do is None and shift is None:
             shift = usual_shift(result, cause, at, seed)
-        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+            shift = max(round(shift), 1) if kind.is_discrete else shift
+        start, stop = values or (None, None)
         return Contrast(
             cause,
             tuple(names),
@@ -301,6 +317,7 @@ class Questions:
             statistic=statistic,
             n=n,
             seed=seed,
+            kind=kind,
         )
 
     def _read(
@@ -356,6 +373,18 @@ class Questions:
         raise ValueError(
             f"regime {regime!r} does not exist; they are {', '.join(map(str, self.regime_names_))}"
         )
+
+
+def _value(kind: Kind, name: str, value: Any) -> float:
+    """A value of a variable as a number: that of a level is its code."""
+    if kind.is_discrete:
+        try:
+            return kind.code(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{value!r} is not a value that {name!r} could take: {error}") from None
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+        raise ValueError(f"{value!r} is not a value that {name!r} could take; use a finite number")
+    return float(value)
 
 
 def _set_to(result: FitResult, variable: int, value: Any) -> float:

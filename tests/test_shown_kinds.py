@@ -226,6 +226,18 @@ def test_bars_are_means_and_shares(fitted):
     assert shares.words == "share of failed = yes"
 
 
+def test_missing_cells_are_left_out_of_bars(fitted):
+    estimator, X = fitted
+    result = estimator.result_
+    holed = X.copy()
+    holed.loc[::7, "organ"] = np.nan
+    holed["clicks"] = holed["clicks"].where(np.arange(500) % 5 > 0)
+    found = bars(result, result.fitted_values(holed), ORGAN, CLICKS)
+    rows = (holed["organ"] == "lung") & (result.regimes == 0)
+    assert found.heights[1, 0] == pytest.approx(holed.loc[rows, "clicks"].mean())
+    assert 'class="bars"' in render_report(result, holed)
+
+
 @pytest.mark.parametrize(("x", "y"), [("organ", "clicks"), ("dose", "failed"), ("clicks", "dose")])
 def test_pairs_are_drawn_as_bars(fitted, x, y):
     estimator, X = fitted

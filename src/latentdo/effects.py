@@ -417,9 +417,10 @@ def _reference_ranges(
             drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))
             if kind.levels:
                 counts = np.bincount(drawn.astype(np.int64), minlength=len(kind.levels))
-                counts[int(z[r, j])] += 1  # what was seen can happen
                 quantiles[1, r, j] = counts.argmax()
-                tail[r, j] = counts[counts <= counts[int(z[r, j])]].sum() / counts.sum()
+                if np.isfinite(z[r, j]):
+                    counts[int(z[r, j])] += 1  # what was seen can happen
+                    tail[r, j] = counts[counts <= counts[int(z[r, j])]].sum() / counts.sum()
                 continue
             finite = np.quantile(drawn, (0.05, 0.5, 0.95))
             usual = finite * read.unit[r, j] + read.expected[r, j]

@@ -214,7 +214,7 @@ class FitResult:
             )
         if all(not kind.is_discrete for kind in self.kinds):
             return np.asarray(X, dtype=np.float64)
-        return validate_rows(X, self.columns, self.kinds)
+        return validate_rows(X, self.columns, self.kinds, missing="model")  # cells may be missing
 
     def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
         """Rows ``x [n, d]`` in the user's units as the model sees them; NaN where a cell is missing.

@@ -42,13 +42,15 @@ def bars(result: FitResult, x: Array, cause: int, effect: int) -> Bars:
     result : FitResult
         What was found.
     x : ndarray [n, d]
-        The fitted rows in the user's units, levels as their codes.
+        The fitted rows in the user's units, levels as their codes; those that lack one of the two are left out.
     cause, effect : int
         Two variables.
     """
+    seen = np.isfinite(x[:, [cause, effect]]).all(axis=1)
+    x, best = x[seen], result.regimes[seen]
     labels, member = _groups(result, x[:, cause], cause)
     found = [
-        (one, _heights(one, x, member, len(labels), result))
+        (one, _heights(one, x, member, best, (len(labels), result.n_regimes)))
         for one in quantities(result.columns, result.kinds, [effect])
     ]
     one, heights = max(found, key=lambda pair: _spread(pair[1]))
@@ -73,14 +75,14 @@ def _groups(result: FitResult, values: Array, cause: int) -> tuple[tuple[str, ..
     return labels, np.searchsorted(present, member)
 
 
-def _heights(one: Quantity, x: Array, member: NDArray[np.int64], n_groups: int, result: FitResult) -> Array:
-    best = result.regimes
-    heights = np.full((n_groups, result.n_regimes), np.nan)
-    for group in range(n_groups):
-        for k in range(result.n_regimes):
-            rows = (member == group) & (best == k)
-            if rows.sum() >= FEWEST_ROWS:
-                heights[group, k] = one.of(x[rows])
+def _heights(
+    one: Quantity, x: Array, member: NDArray[np.int64], best: NDArray[np.int64], size: tuple[int, int]
+) -> Array:
+    heights = np.full(size, np.nan)
+    for group, k in np.ndindex(size):
+        rows = (member == group) & (best == k)
+        if rows.sum() >= FEWEST_ROWS:
+            heights[group, k] = one.of(x[rows])
     return heights
 
 

@@ -186,7 +186,10 @@ def kind_name(kind: str | Kind | None) -> str | None:
 def label_of(entry: Any) -> str:
     """The name of a level: numbers as short as they are exact, anything else as text."""
     number = None if isinstance(entry, bool | np.bool_ | str) else _number(entry)
-    return str(entry) if number is None else f"{number:.15g}"
+    if number is None:
+        return str(entry)
+    short = f"{number:.15g}"
+    return short if float(short) == number else repr(float(number))
 
 
 def levels_of(column: pd.Series[Any]) -> tuple[Kind | None, Array]:

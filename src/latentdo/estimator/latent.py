@@ -27,7 +27,14 @@ from latentdo.estimator.arguments import (
     plain_arguments,
     seed_of,
 )
-from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
+from latentdo.estimator.messages import (
+    STREAMED_AS_THEY_ARE,
+    at_the_limit,
+    contested,
+    noting,
+    past_is_left,
+    print_step,
+)
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.assignment import Groups
@@ -320,6 +327,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         check_number_of_labels(dataset, self.max_regimes)
         if dataset.is_mixed:
             notes.append(describe_kinds(dataset.kinds, dataset.columns))
+        if left := past_is_left(dataset):
+            notes.append(left)
+            warn(left, DataWarning, stacklevel=2)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 
 from latentdo import LatentInterventionDAG
-from latentdo.data import Kind, validate_rows
+from latentdo.data import DataWarning, Kind, validate_rows
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.family import evidence
@@ -177,3 +178,14 @@ def test_awkward_columns_give_a_result() -> None:
     assert found.targets_.loc[1, "level"] == 1
     assert found.adjacency_.loc["cause", "decided"] or found.adjacency_.loc["decided", "cause"]
     assert np.isfinite(found.score(table))
+
+
+def test_a_past_that_is_not_taken_away_is_said() -> None:
+    table, _ = chain(n=120)
+    few = LatentInterventionDAG(max_regimes=1)
+    with pytest.warns(DataWarning, match=r"past and cycles .* not continuous.*kinds=\{"):
+        few.fit(table, time=np.arange(120))
+    assert any("past and cycles" in words for words in few.result_.warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        few.fit(table.select_dtypes("float"), time=np.arange(120))

@@ -440,7 +440,7 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
     where = f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])})"
-    if entries.map(type).eq(str).all() and entries.is_unique:
+    if all(isinstance(entry, str) for entry in entries) and entries.is_unique:
         return (
             f"{where}. The entries of {names[0]!r} all differ: if they name the rows, make it the index, "
             f"X.set_index({names[0]!r}); otherwise {remedy}."

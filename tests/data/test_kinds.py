@@ -190,3 +190,12 @@ def test_kinds_that_no_column_has_are_refused() -> None:
     for state in (("binary", ("a",)), ("count", ("a", "b")), ("categorical", ("a", "a")), ("fish", ())):
         with pytest.raises(ValueError, match=r"levels|kind"):
             Kind(*state)  # type: ignore[arg-type]
+
+
+def test_large_whole_numbers_are_measurements_however_skewed():
+    """A sensor of a thousand steps: a negative binomial law would win by its skew."""
+    rng = np.random.default_rng(6)
+    readings = np.round(rng.gamma(2.0, 700.0, 2000))
+    assert looks_like_counts(readings)
+    data = Dataset.from_table(pd.DataFrame({"sensor": readings, "calls": rng.poisson(4.0, 2000)}))
+    assert [kind.kind for kind in data.kinds] == ["continuous", "count"]

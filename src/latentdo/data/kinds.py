@@ -6,8 +6,8 @@ What a column is decides what can be said of it: a density, or a probability. It
   says so. Text of which some reads as a number, or that hardly recurs, is not taken for levels.
 - Numbers with two values, shared by ten rows each on average, are *binary*: in a continuous column hardly two rows
   share a value.
-- Whole numbers from 0 on are a *count* if counting explains them better than rounding does. Mixtures of up to three
-  negative binomial laws, which tend to Poisson's where they have no more spread than that, are compared with mixtures
+- Small whole numbers from 0 on are a *count* if counting explains them better than rounding does. Mixtures of up to
+  three negative binomial laws, which tend to Poisson's where they have no more spread, are compared with mixtures
   of as many rounded normal laws, of rounded log-normal ones if no row is zero, and with an even spread from the lowest
   value to the highest, by the Schwarz criterion
 
@@ -50,6 +50,10 @@ LAW_STEPS: Final = 30
 
 LAW_ROWS: Final = 2000
 """Rows that are looked at to tell counts from rounded values: more would only take longer."""
+
+SMALL: Final = 100.0
+"""Median up to which whole numbers may be taken for counts if nobody says so. Beyond, the noise of counting is ten
+times as wide as its steps: a density does as well, and a negative binomial law would win by its skew alone."""
 
 LARGEST_COUNT: Final = 2.0**53
 """Whole numbers beyond are not exact in float64."""
@@ -344,7 +348,8 @@ def _of_numbers(column: Array, name: str, said: str | None, look_for_counts: boo
         levels = tuple(label_of(value) for value in values)
         return Kind("binary" if said == "binary" else "categorical", levels)
     whole = look_for_counts and values[0] >= 0.0 and values[-1] <= LARGEST_COUNT and not (values % 1.0).any()
-    return Kind("count") if whole and looks_like_counts(seen) else CONTINUOUS
+    is_count = whole and float(np.median(seen)) <= SMALL and looks_like_counts(seen)
+    return Kind("count") if is_count else CONTINUOUS
 
 
 def too_many(name: str, number: int) -> str:

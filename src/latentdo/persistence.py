@@ -56,6 +56,7 @@ _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message"
 _GROUPS = "groups"  # only where rows were grouped
 _WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
 _NAMES = ("series_names", "batch_names")
+_RECORDS = ("checks", "hints")
 _OPTIONAL = ("lagged", "explained", "moved")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
@@ -115,6 +116,11 @@ def pack_result(result: FitResult) -> bytes:
         "history": [_pack(dict(entry)) for entry in result.history],
         "comparison": [_pack(dict(entry)) for entry in result.comparison],
         "configuration": _pack(dict(result.configuration)),
+        **{
+            name: [_pack(dict(entry)) for entry in held]
+            for name in _RECORDS
+            if (held := getattr(result, name))
+        },
         "warnings": list(result.warnings),
         **grouped,
         **{name: _pack(getattr(result, name)) for name in _SCALARS},
@@ -270,6 +276,11 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         where=where,
         background=background,
         segments=_segments(state, where),
+        **{
+            name: tuple(_mapping({name: entry}, name) for entry in _sequence(state, name))
+            for name in _RECORDS
+            if name in state
+        },
         **extra,
     )
     result.check()

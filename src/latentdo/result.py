@@ -23,6 +23,12 @@ from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 SEGMENTS: Final = ("series", "start", "end", "rows", "regime", "probability", "targets", "followed")
 """Columns of the table of segments; the first one only where there are several series."""
 
+CHECKS: Final = ("check", "statistic", "p_value", "failed", "words")
+"""What is kept of a check."""
+
+HINTS: Final = ("first", "second", "correlation", "p_value")
+"""What is kept of a pair of variables that may have a hidden cause."""
+
 Status = Literal["converged", "not converged", "interrupted"]
 
 _ROUNDING: Final = 1e-9  # sums over many graphs may leave the unit interval by this much
@@ -102,6 +108,10 @@ class FitResult:
         from the reference; see :mod:`latentdo.segments`.
     segments : DataFrame, optional
         Stretches of time that a regime other than the reference lasted, where rows were in order of time.
+    checks : tuple of mappings
+        What the rows say against the model, see :mod:`latentdo.checks`: one entry a check.
+    hints : tuple of mappings
+        Pairs of variables that may have a hidden cause: ``first``, ``second``, ``correlation``, ``p_value``.
     """
 
     model: FittedModel
@@ -133,6 +143,8 @@ class FitResult:
     explained: Array | None = None
     moved: Array | None = None
     segments: pd.DataFrame | None = None
+    checks: tuple[Mapping[str, Any], ...] = ()
+    hints: tuple[Mapping[str, Any], ...] = ()
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -150,6 +162,7 @@ class FitResult:
                 f"{topology.n_variables} and {topology.n_regimes}"
             )
         _check_texts(self)
+        _check_records(self)
         if self.preprocessor.columns != self.columns:
             raise ValueError("preprocessor scales other variables than columns names")
         n = len(self.responsibilities) if self.responsibilities.ndim else 0
@@ -290,6 +303,15 @@ class FitResult:
             }
         )
 
+    def check_table(self) -> pd.DataFrame:
+        """One row a check, those that failed first: statistic, p-value, whether it failed, and words."""
+        found = sorted(self.checks, key=lambda one: not one["failed"])
+        return pd.DataFrame(found, columns=list(CHECKS)).set_index("check")
+
+    def hint_table(self) -> pd.DataFrame:
+        """Pairs of variables that may have a hidden cause, the strongest first."""
+        return pd.DataFrame([dict(one) for one in self.hints], columns=list(HINTS))
+
     def ambiguous_edges(self, low: float = 0.05) -> pd.DataFrame:
         """Pairs of variables whose connection or direction the data leave open, the least certain first.
 
@@ -378,6 +400,8 @@ class FitResult:
             "data_hash": self.data_hash,
             "seconds": self.seconds,
             "warnings": list(self.warnings),
+            "checks": [dict(one) for one in self.checks],
+            "hidden_cause_hints": [dict(one) for one in self.hints],
         }
 
     def with_names(self, columns: tuple[str, ...]) -> FitResult:
@@ -421,6 +445,30 @@ def _check_texts(result: FitResult) -> None:
                 raise ValueError(f"{name} holds {value!r} as {key!r}")
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise ValueError(f"{name} holds an integer beyond 64 bits as {key!r}")
+
+
+def _check_records(result: FitResult) -> None:
+    """What checks left: the part of :meth:`FitResult.check` that is about them."""
+    for name, fields in (("checks", CHECKS), ("hints", HINTS)):
+        for entry in getattr(result, name):
+            _check_record(name, entry, fields)
+    for pair in ({one["first"], one["second"]} for one in result.hints):
+        if len(pair) != 2 or not pair <= set(result.columns):
+            raise ValueError("hints name other pairs than variables make")
+
+
+def _check_record(name: str, entry: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+    """Refuse what no check leaves: other fields, or values of another kind than they have."""
+    if set(entry) != set(fields):
+        raise ValueError(f"{name} hold {', '.join(map(str, entry))} where {', '.join(fields)} belong")
+    for key, value in entry.items():
+        if key in ("statistic", "correlation", "p_value"):
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+            fits = fits or (key == "p_value" and value is None)
+        else:
+            fits = isinstance(value, bool if key == "failed" else str)
+        if not fits:
+            raise ValueError(f"{name} hold {value!r} as {key!r}")
 
 
 def _plain(value: Hashable) -> Any:

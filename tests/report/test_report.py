@@ -249,22 +249,6 @@ def test_trouble_is_at_the_top(make_result):
     assert words.index("interrupted: stopped by the user") < words.index("What causes what")
 
 
-def test_regimes_that_change_nearly_everything_are_doubted(case):
-    from dataclasses import replace
-
-    from latentdo.model import Topology
-    from latentdo.report.content import cautions
-
-    assert not [text for text in cautions(case.result) if "more than half" in text]
-    topology = case.result.model.topology
-    targets = topology.targets.copy()
-    targets[2:4] = 1
-    model = replace(case.result.model, topology=Topology(topology.adjacency, targets, topology.weights))
-    assert any(
-        "2 regimes change more than half" in text for text in cautions(replace(case.result, model=model))
-    )
-
-
 @pytest.mark.parametrize(("d", "edges_per_node"), [(1, 0.0), (50, 2.0), (100, 1.0)])
 def test_other_sizes(make_result, d, edges_per_node):
     sized = make_result(

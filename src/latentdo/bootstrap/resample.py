@@ -12,7 +12,7 @@ from sklearn.base import clone
 from latentdo.bootstrap.matching import match_regimes
 from latentdo.data import Circumstances, Dataset
 from latentdo.estimator import LatentInterventionDAG
-from latentdo.notices import collecting
+from latentdo.notices import as_part, collecting
 from latentdo.persistence import pack_result
 from latentdo.result import FitResult
 
@@ -74,7 +74,7 @@ def fit_resample(
     if drawn is not None:  # a group or a stretch of time that is drawn twice is two of them
         together["groups" if dataset.groups is not None else "series"] = drawn
     estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
-    with collecting():  # about repeated rows and the like; the fit to all rows has spoken
+    with as_part(), collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
             estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, **together)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

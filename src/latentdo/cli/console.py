@@ -62,6 +62,8 @@ def print_result(result: FitResult) -> None:
     from latentdo.report.content import cautions, edges, regimes
     from latentdo.report.messages import chance, percent
 
+    for caution in cautions(result):
+        warn(caution)
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")
@@ -97,8 +99,6 @@ def print_result(result: FitResult) -> None:
         ]
     )
     _print_segments(result)
-    for caution in cautions(result):
-        warn(caution)
 
 
 def _print_segments(result: FitResult) -> None:

@@ -30,7 +30,7 @@ from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.assignment import Groups
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
-from latentdo.notices import warn
+from latentdo.notices import is_part, warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
@@ -39,6 +39,7 @@ from latentdo.solvers.hidden_values import responsibilities_of_seen
 Array = NDArray[np.float64]
 
 _OWN_FAMILY = "own_family"  # in pickles only
+_NOTED = ("shared values", "near copies")  # checks that look at columns alone, and warn before a fit
 
 
 class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -144,6 +145,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         the variables downstream that followed.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
         What each regime changed, and how sure that is. Row 0 is zero.
+    hidden_cause_hints_ : DataFrame
+        Pairs of variables that move together within regimes as if a hidden variable moved both, the strongest first.
+        Arrows between them are not to be read as causes; see :meth:`falsify`.
     evidence_ : float
         Penalised log-likelihood by which fits are compared.
     converged_ : bool
@@ -313,7 +317,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.weight is not None and request.chosen_density.search == "auto":
             notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
         result = solve(dataset, request, report)
-        self._conclude(result, dataset, notes)
+        self._conclude(result, dataset, notes, request.random_state)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         return self
@@ -380,12 +384,14 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report, stream.group_regimes)
         result = replace(result, data_hash=stream.content_hash)
-        self._conclude(result, sample, notes, streamed_rows=stream.n_rows)
+        self._conclude(result, sample, notes, request.random_state, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)
         self.sample_ = sample.to_frame().set_axis(sample.row_index, axis=0)
         return self
 
-    def _conclude(self, result: FitResult, dataset: Dataset, notes: list[str], **more: int) -> None:
+    def _conclude(
+        self, result: FitResult, dataset: Dataset, notes: list[str], seed: int, **more: int
+    ) -> None:
         """Keep the result together with what was asked for and what is to be said about it."""
         try:
             result.check()
@@ -414,13 +420,35 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["weight"] = dataset.total
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
-        self._labels = dataset.labels()
-        result = self._with_segments(result, dataset)
-        said = (*notes, *result.warnings, *contested(result))
+        self._labels, self._dataset = dataset.labels(), dataset
+        result = self._with_checks(self._with_segments(result, dataset), dataset, seed)
+        said = (*self._failures(result), *notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
+
+    @staticmethod
+    def _with_checks(result: FitResult, dataset: Dataset, seed: int) -> FitResult:
+        """The same result with what the rows say against it."""
+        from latentdo.checks import check_fit
+
+        if result.status == "interrupted" or is_part():
+            return result
+        found = check_fit(result, dataset, seed)
+        return replace(
+            result,
+            checks=tuple(one.to_dict() for one in found.checks),
+            hints=tuple(one._asdict() for one in found.hints),
+        )
+
+    @staticmethod
+    def _failures(result: FitResult) -> list[str]:
+        """What checks have against the fit, and warn of it; what was said before the fit is not said twice."""
+        said = [one["words"] for one in result.checks if one["failed"] and one["check"] not in _NOTED]
+        for words in said:
+            warn(words, DataWarning, stacklevel=4)
+        return said
 
     @staticmethod
     def _with_segments(result: FitResult, dataset: Dataset) -> FitResult:
@@ -534,6 +562,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()
+        self.hidden_cause_hints_ = result.hint_table()
         self.evidence_ = result.evidence
         self.converged_ = result.status == "converged"
         self.history_ = [dict(entry) for entry in result.history]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data import Dataset, encode_groups, encode_weights, read_circumstances, validate_rows
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.model.assignment import Groups, Units
@@ -34,6 +35,7 @@ class Questions:
     regime_names_: tuple[Hashable, ...]
     n_regimes_: int
     _labels: list[Hashable | None] | None
+    _dataset: Dataset
 
     def sample(
         self,
@@ -238,6 +240,83 @@ class Questions:
             seed=seed_of(random_state),
             n_jobs=n_jobs,
             progress=progress,
+        )
+
+    def falsify(
+        self,
+        X: Any = None,
+        *,
+        refits: bool = True,
+        random_state: Any = 0,
+        progress: Progress | None = None,
+    ) -> pd.DataFrame:
+        """What the rows say against this fit: a table of checks, those that failed first.
+
+        A fit always has an answer; whether its assumptions hold is checked here. Cheap checks ran at the end of the
+        fit, and what failed is among its warnings. Further ones fit again, some six times, to parts of the data.
+
+        Parameters
+        ----------
+        X : table or array [n, d], optional
+            The rows that were fitted; needed after :meth:`load`, since a saved model does not hold them.
+        refits : bool
+            Whether to run the checks that fit again: halves of the rows, some of the variables, a regime left out.
+        random_state : int, RandomState or None
+            Source of randomness of the parts.
+        progress : callable, optional
+            Called with a dict after every refit.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by check: ``statistic``; ``p_value``, the chance of one as large if the assumption holds (where two
+            explanations are compared, the probability of the one that the fit assumes; missing where nothing is
+            random); whether it ``failed``; and ``words``, with the remedy.
+        """
+        from latentdo.checks import check_by_refits, check_fit
+
+        check_is_fitted(self, "result_")
+        seed = seed_of(random_state)
+        dataset = self._fitted_rows(X)
+        given = self.result_.configuration.get("random_state", 0)
+        checks = [
+            dict(one)
+            for one in self.result_.checks
+            or [one.to_dict() for one in check_fit(self.result_, dataset, seed_of(given)).checks]
+        ]
+        if refits:
+            template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
+            checks += [
+                one.to_dict() for one in check_by_refits(self.result_, dataset, template, seed, progress)
+            ]
+        return replace(self.result_, checks=tuple(checks)).check_table()
+
+    def _fitted_rows(self, X: Any) -> Dataset:
+        """The rows that were fitted: those that are remembered, or those that are given."""
+        result = self.result_
+        if X is None:
+            if not hasattr(self, "_dataset"):
+                raise ValueError(
+                    "a saved model does not hold the rows that were fitted; pass them: falsify(X)"
+                )
+            return self._dataset
+        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+        labels = self._known_labels()
+        names = {name: k for k, name in enumerate(result.regime_names)}
+        codes = None if labels is None else np.array([-1 if one is None else names[one] for one in labels])
+        if len(x) != len(result.responsibilities):
+            raise ValueError(
+                f"X has {len(x)} rows, but {len(result.responsibilities)} were fitted; pass the rows that were fitted"
+            )
+        return Dataset(
+            x,
+            result.columns,
+            result.preprocessor,
+            regimes=codes,
+            regime_labels=() if labels is None else result.regime_names,
+            groups=result.groups,
+            group_labels=result.group_names,
+            where=result.where,
         )
 
     def _contrast(

@@ -216,14 +216,6 @@ def cautions(result: FitResult) -> list[str]:
             f"{n} rows of {d} variables can show little: an arrow or a regime that is missing here may only need more "
             f"rows. About {_ROWS_A_VARIABLE} rows a variable, in every regime, are the least."
         )
-    targets, weights = result.model.topology.targets, result.model.topology.weights
-    broad = int(((targets.mean(axis=1) > 0.5) & (weights > 0)).sum())
-    if len(result.columns) > 3 and broad:
-        subject = "One regime changes" if broad == 1 else f"{broad} regimes change"
-        found.append(
-            f"{subject} more than half of the variables: this looks less like an intervention than like another "
-            "population, or like data that the chosen density does not describe."
-        )
     return found
 
 

@@ -108,6 +108,14 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     return result if rows is dataset else replace(result, data_hash=dataset.content_hash())
 
 
+def rows_of_fit(dataset: Dataset, random_state: int, *, several: bool) -> Dataset:
+    """The rows as a fit that found one or ``several`` regimes saw them: without rounding, limits and zeros."""
+    rows = dataset.spread(random_state)
+    if not rows.atoms.has_masses:
+        return rows
+    return fill(rows, random_state, clusters=several or dataset.n_regimes > 1)
+
+
 def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on."""
     data_hash, known = dataset.content_hash(), dataset.n_regimes > 1

@@ -1,0 +1,89 @@
+"""Columns that are no plain measurements: shared values, skew that a transform mends, copies of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import skew
+
+from latentdo.checks.check import Array, Check, listed, p_value
+from latentdo.data.atoms import Atoms, at
+from latentdo.data.table import COPY
+from latentdo.solvers.settings import CHECK_LEVEL, MENDED, SKEWED
+
+
+def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
+    """Whether many rows share a value: rounded columns, detection limits, zeros."""
+    shares = [
+        (float(at(x[:, j], mass.value).mean()), name, mass.value)
+        for j, name in enumerate(names)
+        for mass in atoms.masses[j]
+    ]
+    rounded = [name for name, is_rounded in zip(names, atoms.rounded, strict=True) if is_rounded]
+    if not shares and not rounded:
+        return Check(
+            "shared values", 0.0, None, False, "Columns are continuous: no limits, zeros or rounding."
+        )
+    words = []
+    if shares:
+        shown = [
+            f"{name} at {value:.4g} ({share:.0%})" for share, name, value in sorted(shares, reverse=True)
+        ]
+        words.append(f"many rows share one value: {listed(shown)}")
+    if rounded:
+        words.append(f"columns are rounded: {listed(rounded)}")
+    text = "; ".join(words)
+    return Check(
+        "shared values",
+        max((share for share, _, _ in shares), default=0.0),
+        None,
+        True,
+        f"{text[0].upper()}{text[1:]}. The fit fills in what limits and zeros hide and spreads rounded values, which "
+        "is a guess: use raw values with all their digits, and do not trust arrows that hang on these columns.",
+    )
+
+
+def check_skew(x: Array, names: Sequence[str], transform: str) -> Check:
+    """Whether columns are skewed and their logarithms are not."""
+    passed = Check("skew", 0.0, None, False, "No column is skewed in a way that a logarithm would mend.")
+    if transform != "none" or len(x) < 3:
+        return passed
+    error = float(np.sqrt(6.0 / len(x)))
+    raw = np.abs(skew(x, axis=0))
+    mended, largest = [], 0.0
+    for j in np.flatnonzero((x.min(axis=0) >= 0.0) & (raw > SKEWED)):
+        column = x[:, j]
+        after = abs(float(skew(np.log(column) if column.min() > 0.0 else np.log1p(column))))
+        if after < MENDED * raw[j]:
+            mended.append((float(raw[j]), names[j]))
+            largest = max(largest, float(raw[j]))
+    p = p_value(largest / error, len(names)) if mended else None
+    if not mended or (p is not None and p > CHECK_LEVEL):
+        return passed
+    name = "log" if x.min() > 0.0 else "log1p"
+    few = "" if len(mended) == len(names) else " to these columns beforehand, or"
+    words = (
+        f"{listed([one for _, one in sorted(mended, reverse=True)])} {'is' if len(mended) == 1 else 'are'} skewed (up "
+        f"to {largest:.1f}) and would hardly be after a logarithm: apply it{few} with transform={name!r} and fit "
+        "again; arrows found without it may be reversed."
+    )
+    return Check("skew", largest, p, True, words)
+
+
+def check_copies(z: Array, names: Sequence[str]) -> Check:
+    """Whether two columns are nearly the same up to scale."""
+    centred = z - z.mean(axis=0)
+    size = np.sqrt((centred**2).sum(axis=0))
+    correlation = np.triu(
+        np.abs(centred.T @ centred) / np.maximum(np.outer(size, size), np.finfo(float).tiny), 1
+    )
+    found = np.argwhere(correlation > 1.0 - COPY)
+    words = "No two columns are nearly copies of each other."
+    if found.size:
+        shown = [f"{names[i]} and {names[j]}" for i, j in found]
+        words = (
+            f"{listed(shown)} are nearly copies of each other: which of the two causes anything cannot be told apart, "
+            "and arrows at either mean arrows at one of them; drop one of each."
+        )
+    return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words)

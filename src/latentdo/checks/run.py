@@ -1,0 +1,85 @@
+"""Which checks run when: cheap ones after every fit, refits on request."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentdo.checks.alternatives import check_alternatives
+from latentdo.checks.check import Check
+from latentdo.checks.columns import check_atoms, check_copies, check_skew
+from latentdo.checks.dependence import Hint, check_local_markov, hidden_cause_hints
+from latentdo.checks.neighbours import check_neighbours
+from latentdo.checks.refits import Progress, check_halves, check_held_out, check_subsets
+from latentdo.checks.regimes import check_breadth, check_invariance
+from latentdo.checks.residuals import Residuals, stretches
+from latentdo.data import Dataset
+from latentdo.result import FitResult
+from latentdo.solvers.dispatch import rows_of_fit
+from latentdo.solvers.settings import CHECKED_BLOCK, RIVAL_ROWS, RIVAL_VARIABLES, ROWS_PER_PARAMETER
+
+
+class Findings(NamedTuple):
+    """What the checks of a fit found, and pairs of variables that may have a hidden cause."""
+
+    checks: tuple[Check, ...]
+    hints: tuple[Hint, ...]
+
+
+def check_fit(result: FitResult, dataset: Dataset, seed: int = 0) -> Findings:
+    """Run the cheap checks: a second or two for a dozen variables.
+
+    Parameters
+    ----------
+    result : FitResult
+        The fit.
+    dataset : Dataset
+        The rows that were fitted.
+    seed : int
+        The seed of the fit, by which rounded and hidden values were filled in.
+    """
+    names, where = result.columns, dataset.where
+    rows = rows_of_fit(dataset, seed, several=result.n_regimes > 1)
+    z = result.read(rows.x, where).z
+    order = None if where.time is None else where.order()[0]
+    residuals = Residuals.of(result.model, z, result.responsibilities, where.weight, order, seed)
+    labelled = dataset.regimes is not None and bool((dataset.regimes >= 0).all())
+    told = where.time is not None or dataset.groups is not None or labelled
+    hints, moved = hidden_cause_hints(residuals, names)
+    checks = [moved]
+    if _is_linear(result) and z.shape[1] <= RIVAL_VARIABLES and len(z) > ROWS_PER_PARAMETER * z.shape[1] ** 2:
+        some = stretches(len(z), RIVAL_ROWS, CHECKED_BLOCK)
+        more, found = check_alternatives(
+            z[some], result.responsibilities[some], names, imperfect=result.intervention != "perfect"
+        )
+        known = {(one.first, one.second) for one in hints}
+        hints += [one for one in more if (one.first, one.second) not in known]
+        checks += found
+    checks += [
+        check_local_markov(residuals, names),
+        check_neighbours(residuals, names, told=told),
+        check_skew(dataset.x, names, result.preprocessor.transform),
+        check_copies(z, names),
+        check_atoms(dataset.x, dataset.atoms, names),
+        check_breadth(result.model.topology, result.regime_names),
+        check_invariance(residuals, names, result.regime_names),
+    ]
+    return Findings(tuple(checks), tuple(hints))
+
+
+def check_by_refits(
+    result: FitResult, dataset: Dataset, template: Any, seed: int, progress: Progress | None = None
+) -> tuple[Check, ...]:
+    """Run the checks that fit again: some six fits to parts of the data."""
+    return tuple(
+        check(result, dataset, template, seed, progress)
+        for check in (check_halves, check_subsets, check_held_out)
+    )
+
+
+def _is_linear(result: FitResult) -> bool:
+    """Whether lines describe every variable, so that rivals with lines may be asked."""
+    model = result.model
+    mechanisms = [*model.reference, *model.own.values()]
+    return all(one.linear_form is not None and np.isfinite(one.linear_form.variance) for one in mechanisms)

@@ -57,7 +57,7 @@ _GROUPS = "groups"  # only where rows were grouped
 _WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
 _NAMES = ("series_names", "batch_names")
 _RECORDS = ("checks", "hints")
-_OPTIONAL = ("lagged", "explained", "moved")
+_OPTIONAL = ("lagged", "explained", "moved", "model_edge_probabilities")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 

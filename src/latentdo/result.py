@@ -110,6 +110,8 @@ class FitResult:
         Stretches of time that a regime other than the reference lasted, where rows were in order of time.
     checks : tuple of mappings
         What the rows say against the model, see :mod:`latentdo.checks`: one entry a check.
+    model_edge_probabilities : ndarray [d, d], optional
+        The posterior given this one fit, where ``edge_probabilities`` are averaged over half-samples, or capped.
     hints : tuple of mappings
         Pairs of variables that may have a hidden cause: ``first``, ``second``, ``correlation``, ``p_value``.
     """
@@ -145,6 +147,7 @@ class FitResult:
     segments: pd.DataFrame | None = None
     checks: tuple[Mapping[str, Any], ...] = ()
     hints: tuple[Mapping[str, Any], ...] = ()
+    model_edge_probabilities: Array | None = None
 
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
@@ -206,6 +209,13 @@ class FitResult:
             self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
         ):
             raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
+        plain = self.model_edge_probabilities
+        if plain is not None and not (
+            plain.shape == (d, d)
+            and plain.dtype == np.float64
+            and ((plain >= -_ROUNDING) & (plain <= 1.0 + _ROUNDING)).all()
+        ):
+            raise ValueError("model_edge_probabilities hold values that are not probabilities")
         for name in ("explained", "moved"):
             array = getattr(self, name)
             if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
@@ -282,6 +292,23 @@ class FitResult:
         """Edge probabilities as a table."""
         return self._square(self.edge_probabilities)
 
+    def model_edge_table(self) -> pd.DataFrame:
+        """Edge probabilities given this one fit, as a table."""
+        plain = self.model_edge_probabilities
+        return self._square(self.edge_probabilities if plain is None else plain)
+
+    def adjacency_probability_table(self) -> pd.DataFrame:
+        """Probability that two variables are connected, in whatever direction, as a table."""
+        return self._square(np.minimum(self.edge_probabilities + self.edge_probabilities.T, 1.0))
+
+    def direction_probability_table(self) -> pd.DataFrame:
+        """Probability of each direction if two variables are connected, as a table; a half where they never are."""
+        forward = self.edge_probabilities
+        either = forward + forward.T
+        found = np.where(either > 0.0, forward / np.where(either > 0.0, either, 1.0), 0.5)
+        np.fill_diagonal(found, 0.0)
+        return self._square(found)
+
     def target_table(self) -> pd.DataFrame:
         """Target probabilities as a table."""
         return self._by_regime(self.target_probabilities)
@@ -316,7 +343,8 @@ class FitResult:
         """Pairs of variables whose connection or direction the data leave open, the least certain first.
 
         A pair is listed when its likeliest state (forward, backward, absent) has a probability below ``1 - low``,
-        or when the interventional essential graph leaves the edge undirected. ``graph`` is the state of the pair in
+        or when the interventional essential graph leaves the edge undirected and its probabilities do not tell the
+        direction either. ``graph`` is the state of the pair in
         :attr:`adjacency`, the single best graph; it need not be the likeliest one (:meth:`contested_edges`).
         """
         adjacency, probability = self.model.topology.adjacency, self.edge_probabilities
@@ -327,7 +355,9 @@ class FitResult:
             for j in range(i + 1, len(self.columns)):
                 forward, backward = float(probability[i, j]), float(probability[j, i])
                 absent = max(1.0 - forward - backward, 0.0)
-                undirected = bool(essential[i, j] and essential[j, i])
+                # Shapes of noise and curves may tell what the graph alone leaves open.
+                told = max(forward, backward) >= (1.0 - low) * (forward + backward)
+                undirected = bool(essential[i, j] and essential[j, i]) and not told
                 if max(forward, backward, absent) < 1.0 - low or undirected:
                     state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
                     pair = (self.columns[i], self.columns[j])

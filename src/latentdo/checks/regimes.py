@@ -20,7 +20,10 @@ def check_breadth(topology: Topology, regime_names: Sequence[Hashable]) -> Check
     )
     words = "No regime changes most of the variables."
     if broad.size:
-        shown = [f"{regime_names[k]} ({topology.targets[k].sum()} of {topology.n_variables})" for k in broad]
+        shown = [
+            f"{regime_names[k]} ({topology.targets[k].sum()} of {topology.n_variables})"
+            for k in broad.tolist()
+        ]
         words = (
             f"{'Regime' if broad.size == 1 else 'Regimes'} {listed(shown)} change{'s' if broad.size == 1 else ''} more "
             "than half of the variables, which looks less like an intervention than like another population or like "

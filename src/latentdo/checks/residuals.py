@@ -80,7 +80,7 @@ class Residuals:
     @cached_property
     def expected(self) -> Array:
         """Centred scores of rows whose regimes are summed out, ``[n, d]``."""
-        return np.einsum("nk,knj->nj", self.responsibilities, self.centred)
+        return np.asarray(np.einsum("nk,knj->nj", self.responsibilities, self.centred))
 
     @cached_property
     def ranks(self) -> Array:
@@ -99,9 +99,8 @@ class Residuals:
 
     def products(self, i: int, j: int) -> Array:
         """Products of the residuals of two variables in every row, regimes summed out, ``[n]``."""
-        return np.einsum(
-            "nk,kn,kn->n", self.responsibilities, self.centred[:, :, i], self.centred[:, :, j], optimize=True
-        )
+        shares, scores = self.responsibilities, self.centred
+        return np.asarray(np.einsum("nk,kn,kn->n", shares, scores[:, :, i], scores[:, :, j], optimize=True))
 
 
 def stretches(n_rows: int, limit: int, length: int) -> NDArray[np.int64]:

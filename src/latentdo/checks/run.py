@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentdo.checks.alternatives import check_alternatives
-from latentdo.checks.check import Check
+from latentdo.checks.check import Array, Check
 from latentdo.checks.columns import check_atoms, check_copies, check_skew
 from latentdo.checks.dependence import Hint, check_local_markov, hidden_cause_hints
 from latentdo.checks.neighbours import check_neighbours
@@ -17,7 +18,7 @@ from latentdo.checks.residuals import Residuals, stretches
 from latentdo.data import Dataset
 from latentdo.result import FitResult
 from latentdo.solvers.dispatch import rows_of_fit
-from latentdo.solvers.settings import CHECKED_BLOCK, RIVAL_ROWS, RIVAL_VARIABLES, ROWS_PER_PARAMETER
+from latentdo.solvers.settings import CAPPED, CHECKED_BLOCK, RIVAL_FEWEST_ROWS, RIVAL_ROWS, RIVAL_VARIABLES
 
 
 class Findings(NamedTuple):
@@ -48,7 +49,7 @@ def check_fit(result: FitResult, dataset: Dataset, seed: int = 0) -> Findings:
     told = where.time is not None or dataset.groups is not None or labelled
     hints, moved = hidden_cause_hints(residuals, names)
     checks = [moved]
-    if _is_linear(result) and z.shape[1] <= RIVAL_VARIABLES and len(z) > ROWS_PER_PARAMETER * z.shape[1] ** 2:
+    if _is_linear(result) and z.shape[1] <= RIVAL_VARIABLES and len(z) >= RIVAL_FEWEST_ROWS:
         some = stretches(len(z), RIVAL_ROWS, CHECKED_BLOCK)
         more, found = check_alternatives(
             z[some], result.responsibilities[some], names, imperfect=result.intervention != "perfect"
@@ -66,6 +67,15 @@ def check_fit(result: FitResult, dataset: Dataset, seed: int = 0) -> Findings:
         check_invariance(residuals, names, result.regime_names),
     ]
     return Findings(tuple(checks), tuple(hints))
+
+
+def capped(result: FitResult, hints: Sequence[Hint]) -> Array:
+    """Edge probabilities ``[d, d]`` that are no larger than one half where a hidden cause may be meant."""
+    found, place = result.edge_probabilities.copy(), {name: j for j, name in enumerate(result.columns)}
+    for hint in hints:
+        i, j = place[hint.first], place[hint.second]
+        found[[i, j], [j, i]] = np.minimum(found[[i, j], [j, i]], CAPPED)
+    return found
 
 
 def check_by_refits(

@@ -13,7 +13,7 @@ from latentdo.model.fitted import Array
 from latentdo.plots import regime_quartiles
 from latentdo.report.messages import cell, chance, count, listed, number, short
 from latentdo.result import FitResult
-from latentdo.solvers.settings import INVENTED
+from latentdo.solvers.settings import INVENTED, SURE
 
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -170,11 +170,12 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         else f", in {count(result.n_groups, 'group')} of rows with one regime each"
     )
     counting = "" if result.where.weight is None else f", which count for {number(result.where.total(n))},"
+    sentences = abstention(result)
     opening = (
         f"In {n} rows{counting} of {d} variables{together}, latentdo found {count(len(found), 'direct effect')} and "
         f"{count(len(hidden), 'intervention')}."
     )
-    sentences = [opening]
+    sentences.append(opening)
     if hidden and result.model.topology.duration:
         lasting = result.model.topology.duration / (1.0 - result.model.topology.weights)
         sentences.append(
@@ -202,6 +203,38 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
                 "direction that these data cannot tell."
             )
     return sentences
+
+
+def abstention(result: FitResult) -> list[str]:
+    """What comes before all else if these data do not support arrows, with what would help; nothing if they do.
+
+    They do not where none is surer than :data:`SURE`, or where a rival explanation needs none of them, or fewer.
+    """
+    graph = result.model.topology.adjacency.astype(bool)
+    sure = graph & (result.edge_probabilities > SURE)
+    failed = {one["check"] for one in result.checks if one["failed"]}
+    reasons, help_by = [], []
+    if failed & {"hidden factor", "hidden causes"} and not sure.any():
+        reasons.append("a hidden variable explains them as well or better")
+        help_by.append("a column that measures what the variables share")
+    if "measurement error" in failed:
+        reasons.append("errors of measurement explain them better")
+        help_by.append("repeated measurements")
+    if "skew" in failed:
+        reasons.append("columns are skewed in a way that turns arrows round")
+        help_by.append('a fit with transform="log"')
+    if "dependent rows" in failed:
+        reasons.append("neighbouring rows resemble each other and count as independent")
+        help_by.append("time=, series= or groups=")
+    if graph.any() and not sure.any() and not reasons:
+        reasons.append(f"none of the {int(graph.sum())} is surer than {chance(SURE)}")
+        help_by.append("more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)")
+    if not reasons:
+        return []
+    return [
+        f"These data do not support arrows: {listed(reasons)}. Read the graph as a list of questions. What would help: "
+        f"{listed(help_by)}."
+    ]
 
 
 def cautions(result: FitResult) -> list[str]:

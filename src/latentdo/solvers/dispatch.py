@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.registry import family_of
+from latentdo.notices import is_part
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers import lines
@@ -25,10 +27,12 @@ from latentdo.solvers.hidden_values import fill
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
+from latentdo.solvers.search.resampling import average
 from latentdo.solvers.search.row_strategy import go_on
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
-from latentdo.solvers.search.solve import SearchConfiguration
-from latentdo.solvers.settings import SEARCH_STARTS_A_NETWORK
+from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.solve import SearchConfiguration, make_problem
+from latentdo.solvers.settings import FEWEST_HALVED, RESAMPLED_ROWS, SEARCH_STARTS_A_NETWORK
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -59,6 +63,7 @@ class Request:
     verbose: bool
     lags: int | str = "auto"
     seasonality: str | tuple[str | float, ...] | None = "auto"
+    resamples: int = 4
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
         """What is known of the graph beforehand, checked against the names of the variables."""
@@ -152,7 +157,36 @@ def _go_on(
         return None
     family = AnyNoise if density.search == "linear" else family_of(density)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
-    return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
+    return _averaged(
+        dataset, request, go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
+    )
+
+
+def _averaged(dataset: Dataset, request: Request, found: FitResult) -> FitResult:
+    """The same result with probabilities averaged over half-samples, where these are cheap.
+
+    Networks take too long; neighbours in time cannot be drawn as halves; and a part of a larger question is asked for
+    its structure alone.
+    """
+    density = DENSITY.resolve(found.density, request.chosen_solver)
+    expensive = density.search == "network" or dataset.n_rows > RESAMPLED_ROWS or Ranks.current().size > 1
+    apart = found.status != "converged" or dataset.time is not None or is_part()
+    if not request.resamples or expensive or apart or dataset.n_groups < FEWEST_HALVED:
+        return found
+    began = time.perf_counter()
+    problem = make_problem(dataset, _search_configuration(request, request.constraints(dataset.columns)))
+    if density.search != "linear" or not lines.is_plain(found.model):
+        family = AnyNoise if density.search == "linear" else family_of(density)
+        problem = replace(problem, learner=RowLearner.of(family, problem.z))
+    means = average(problem, found.model, request.resamples, request.random_state)
+    return replace(
+        found,
+        model_edge_probabilities=found.edge_probabilities,
+        edge_probabilities=means.edges,
+        ancestor_probabilities=means.ancestors,
+        target_probabilities=found.target_probabilities if means.targets is None else means.targets,
+        seconds=found.seconds + time.perf_counter() - began,
+    )
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
@@ -185,9 +219,12 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     density = request.chosen_density
     if density.search == "auto":
-        return solve_by_density(dataset, configuration, progress, request.chosen_noise)
+        found = solve_by_density(dataset, configuration, progress, request.chosen_noise)
+        return _averaged(dataset, request, found)
     if density.search == "linear":
-        return lines.solve(dataset, configuration, request.chosen_noise, progress)
+        return _averaged(
+            dataset, request, lines.solve(dataset, configuration, request.chosen_noise, progress)
+        )
     if density.search == "network":
         if dataset.weight is not None:
             raise ValueError(
@@ -195,7 +232,8 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
                 "density='additive' or density='linear', or repeat rows as often as they count"
             )
         return solve_nonlinear(dataset, configuration, density.name, progress)
-    return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
+    found = solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
+    return _averaged(dataset, request, found)
 
 
 def solve_stream(

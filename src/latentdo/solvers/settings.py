@@ -900,6 +900,25 @@ LOG_DETERMINANT_MARGIN: Final = 1.01
 """Times the largest column sum that keeps the matrix of the log-determinant an M-matrix."""
 
 # ---------------------------------------------------------------------------------------------------------------
+# Half-samples: what probabilities are averaged over
+# ---------------------------------------------------------------------------------------------------------------
+
+RESAMPLED_ROUNDS: Final = 2
+"""Turns of graph search and EM from the end of the fit: most half-samples stay after the first (trust 3)."""
+
+RESAMPLED_DAGS: Final = 200
+"""DAGs sampled in each half-sample for what has no exact sum: their number adds up."""
+
+RESAMPLED_ROWS: Final = 20_000
+"""Rows beyond which probabilities are those of the plain posterior: halves of so many hardly differ."""
+
+FEWEST_HALVED: Final = 40
+"""Rows, or groups of rows, that halves are drawn from, at least: regimes of ten rows must survive in each."""
+
+CAPPED: Final = 0.5
+"""Largest probability of an arrow between two variables that may have a hidden cause."""
+
+# ---------------------------------------------------------------------------------------------------------------
 # Checks: what a user is warned of
 # ---------------------------------------------------------------------------------------------------------------
 
@@ -966,6 +985,9 @@ value fixed there are hardly any."""
 
 RIVAL_VARIABLES: Final = 15
 """Variables up to which rivals are compared: the graph is searched some fifty times, exactly where it can be."""
+
+RIVAL_FEWEST_ROWS: Final = 500
+"""Rows from which on they are compared: with fewer they win by nothing, and small fits would take twice as long."""
 
 RIVAL_ROWS: Final = 10_000
 """Rows on which they are compared, at most."""

@@ -29,6 +29,7 @@ EXPERIMENTS = [
     "field",
     "light_tunnel",
     "together",
+    "trust",
 ]
 
 

@@ -208,7 +208,7 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
 def abstention(result: FitResult) -> list[str]:
     """What comes before all else if these data do not support arrows, with what would help; nothing if they do.
 
-    They do not where none is surer than :data:`SURE`, or where a rival explanation needs none of them, or fewer.
+    They do not where none is surer than :data:`SURE`, or where a rival explanation of the same rows wins.
     """
     graph = result.model.topology.adjacency.astype(bool)
     sure = graph & (result.edge_probabilities > SURE)
@@ -220,21 +220,13 @@ def abstention(result: FitResult) -> list[str]:
     if "measurement error" in failed:
         reasons.append("errors of measurement explain them better")
         help_by.append("repeated measurements")
-    if "skew" in failed:
-        reasons.append("columns are skewed in a way that turns arrows round")
-        help_by.append('a fit with transform="log"')
-    if "dependent rows" in failed:
-        reasons.append("neighbouring rows resemble each other and count as independent")
-        help_by.append("time=, series= or groups=")
     if graph.any() and not sure.any() and not reasons:
         reasons.append(f"none of the {int(graph.sum())} is surer than {chance(SURE)}")
         help_by.append("more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)")
     if not reasons:
         return []
-    return [
-        f"These data do not support arrows: {listed(reasons)}. Read the graph as a list of questions. What would help: "
-        f"{listed(help_by)}."
-    ]
+    advice = f"Read the graph as a list of questions. What would help: {listed(help_by)}."
+    return [f"These data do not support arrows: {listed(reasons)}. {advice}"]
 
 
 def cautions(result: FitResult) -> list[str]:

@@ -445,7 +445,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
         if result.status == "interrupted" or is_part():
             return result
-        found = check_fit(result, dataset, seed)
+        try:
+            found = check_fit(result, dataset, seed)
+        except KeyboardInterrupt:
+            return replace(result, status="interrupted", message="nobody has looked at what speaks against it")
         if found.hints and result.model_edge_probabilities is None:
             result = replace(result, model_edge_probabilities=result.edge_probabilities)
         return replace(

@@ -178,7 +178,10 @@ def _averaged(dataset: Dataset, request: Request, found: FitResult) -> FitResult
     if density.search != "linear" or not lines.is_plain(found.model):
         family = AnyNoise if density.search == "linear" else family_of(density)
         problem = replace(problem, learner=RowLearner.of(family, problem.z))
-    means = average(problem, found.model, request.resamples, request.random_state)
+    try:
+        means = average(problem, found.model, request.resamples, request.random_state)
+    except KeyboardInterrupt:
+        return replace(found, status="interrupted", message="probabilities are those of the plain posterior")
     return replace(
         found,
         model_edge_probabilities=found.edge_probabilities,

@@ -100,7 +100,14 @@ def summary(frame: pd.DataFrame) -> Table:
         halves = part["half_processor_4"].mean() if "half_processor_4" in part else float("nan")
         words = ", ".join(f"{name} {count}" for name, count in failed.items()) or "none"
         found.rows.append(
-            (table, density, f"{len(part)}", words, *promises, *(f"{one:.1f}" for one in [*spent, halves]))
+            (
+                str(table),
+                str(density),
+                f"{len(part)}",
+                words,
+                *promises,
+                *(f"{one:.1f}" for one in [*spent, halves]),
+            )
         )
     return found
 

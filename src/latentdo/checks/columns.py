@@ -52,7 +52,7 @@ def check_skew(x: Array, names: Sequence[str], transform: str) -> Check:
     error = float(np.sqrt(6.0 / len(x)))
     raw = np.abs(skew(x, axis=0))
     mended, largest = [], 0.0
-    for j in np.flatnonzero((x.min(axis=0) >= 0.0) & (raw > SKEWED)):
+    for j in np.flatnonzero((x.min(axis=0) >= 0.0) & (raw > SKEWED)).tolist():
         column = x[:, j]
         after = abs(float(skew(np.log(column) if column.min() > 0.0 else np.log1p(column))))
         if after < MENDED * raw[j]:

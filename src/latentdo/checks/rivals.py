@@ -105,7 +105,9 @@ def without_small(responsibilities: Array) -> Array:
     """Responsibilities of the regimes that have rows; others lose theirs to them."""
     kept = responsibilities[:, responsibilities.sum(axis=0) >= MIN_ROWS]
     total = kept.sum(axis=1, keepdims=True)
-    return np.where(total > 0.0, kept / np.maximum(total, np.finfo(float).tiny), 1.0 / kept.shape[1])
+    return np.asarray(
+        np.where(total > 0.0, kept / np.maximum(total, np.finfo(float).tiny), 1.0 / kept.shape[1])
+    )
 
 
 def climb(rival: Lines, z: Array, responsibilities: Array, model: FittedModel, graph: Graph) -> Climb:

@@ -448,7 +448,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         try:
             found = check_fit(result, dataset, seed)
         except KeyboardInterrupt:
-            return replace(result, status="interrupted", message="nobody has looked at what speaks against it")
+            return replace(
+                result, status="interrupted", message="nobody has looked at what speaks against it"
+            )
         if found.hints and result.model_edge_probabilities is None:
             result = replace(result, model_edge_probabilities=result.edge_probabilities)
         return replace(

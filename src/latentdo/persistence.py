@@ -243,6 +243,9 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     group_names = _sequence(state, "group_names") if groups is not None else ()
     where, background = _where(state, arrays), _background(state, arrays, len(columns))
     extra: dict[str, Any] = {name: arrays.pop(name, None) for name in _OPTIONAL}
+    for name in _RECORDS:
+        if name in state:
+            extra[name] = tuple(_mapping({name: entry}, name) for entry in _sequence(state, name))
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:
@@ -276,11 +279,6 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
         where=where,
         background=background,
         segments=_segments(state, where),
-        **{
-            name: tuple(_mapping({name: entry}, name) for entry in _sequence(state, name))
-            for name in _RECORDS
-            if name in state
-        },
         **extra,
     )
     result.check()

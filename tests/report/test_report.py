@@ -410,3 +410,29 @@ def test_few_rows_are_a_caution(make_result):
     few, enough = (make_result(n_variables=5, n_samples=n).result for n in (42, 400))
     assert any("can show little" in text for text in cautions(few))
     assert not any("can show little" in text for text in cautions(enough))
+
+
+def test_what_the_data_do_not_support_is_said_first(case):
+    from dataclasses import replace
+
+    from latentdo.report.content import headline, regimes
+
+    rows = regimes(case.result)
+    sure = case.result.model.topology.adjacency.astype(float)
+    assert (
+        "do not support arrows" not in headline(replace(case.result, edge_probabilities=0.95 * sure), rows)[0]
+    )
+    doubtful = replace(case.result, edge_probabilities=0.5 * sure)
+    first = headline(doubtful, rows)[0]
+    assert "do not support arrows" in first
+    assert "more rows" in first
+    failed = {
+        "check": "measurement error",
+        "statistic": 30.0,
+        "p_value": 1e-9,
+        "failed": True,
+        "words": "Errors.",
+    }
+    first = headline(replace(case.result, edge_probabilities=0.95 * sure, checks=(failed,)), rows)[0]
+    assert "errors of measurement" in first
+    assert "repeated measurements" in first

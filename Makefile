@@ -40,13 +40,15 @@ format: venv-dev ## let ruff rewrite what it can
 bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
 	$(BIN)/python -m benchmarks
 
-baselines: ## environments for the peers that experiments run (three, because their pins clash)
+baselines: ## environments for the peers that experiments run (four, because their pins clash)
 	$(PYTHON) -m venv .venv-baselines
 	.venv-baselines/bin/python -m pip install --quiet -r experiments/baselines/requirements.txt
 	$(PYTHON) -m venv .venv-baselines-sdcd
 	.venv-baselines-sdcd/bin/python -m pip install --quiet -r experiments/baselines/requirements-sdcd.txt
 	$(PYTHON) -m venv .venv-baselines-incidents
 	.venv-baselines-incidents/bin/python -m pip install --quiet -r experiments/baselines/requirements-incidents.txt
+	$(PYTHON) -m venv .venv-baselines-kinds
+	.venv-baselines-kinds/bin/python -m pip install --quiet -r experiments/baselines/requirements-kinds.txt
 
 experiments: venv-dev ## what fits in a night on two cores; continues where it stopped
 	$(ONE_THREAD) $(BIN)/python -m experiments

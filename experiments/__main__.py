@@ -39,6 +39,8 @@ NIGHT: list[tuple[str, str]] = [
     ("light_tunnel", ""),
     ("field", "--seeds 0:10"),
     ("together", "--seeds 0:10"),
+    ("missing", "--seeds 0:10"),
+    ("kinds", "--seeds 0:10"),
     ("trust", "--seeds 0:10"),
 ]
 """Modules and their arguments, what matters most first; a later line only adds the cells that an earlier one left."""

@@ -70,7 +70,7 @@ def cell(
     }
 
 
-def _ask(python: str, script: Path, *given: NDArray[Any]) -> NDArray[np.int64]:
+def ask(python: str, script: Path, *given: NDArray[Any]) -> NDArray[np.int64]:
     """What a script in another environment answers: arrays go to files, and one comes back."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / f"{place}.npy" for place in range(len(given) + 1)]
@@ -85,14 +85,14 @@ def _ranked_first(service: Service, python: str) -> float:
     begins = service.time.get_indexer(pd.DatetimeIndex(service.incidents["start"]))
     ends = service.time.get_indexer(pd.DatetimeIndex(service.incidents["end"])) + 1
     quiet = np.maximum(np.concatenate([[0], ends[:-1]]), begins - USUAL_ROWS)
-    found = _ask(python, BARO, service.X.to_numpy(), np.column_stack([quiet, begins, ends]))
+    found = ask(python, BARO, service.X.to_numpy(), np.column_stack([quiet, begins, ends]))
     causes = [list(service.X.columns).index(name) for name in service.incidents["cause"]]
     return float(np.mean(found == np.array(causes)))
 
 
 def _states(service: Service, python: str) -> list[int]:
     """States of a hidden Markov model; the commonest is called 0."""
-    found = _ask(python, HMM, service.X.to_numpy())
+    found = ask(python, HMM, service.X.to_numpy())
     by_size = np.argsort(-np.bincount(found), kind="stable")
     return [int(np.flatnonzero(by_size == k)[0]) for k in found]
 

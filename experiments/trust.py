@@ -50,7 +50,7 @@ def cell(table: str, density: str, seed: int, small: bool) -> Mapping[str, Any]:
         dataset = Dataset.from_table(data.X)
     result = model.result_
     began = time.process_time()
-    found = check_fit(result, dataset, 0)
+    found = check_fit(result, dataset, model._fitted, 0)
     checking = time.process_time() - began
     truth, off = data.adjacency.to_numpy(), ~np.eye(len(data.adjacency), dtype=bool)
     out: dict[str, Any] = {
@@ -102,10 +102,10 @@ def column_failures(table: str, seed: int) -> list[str]:
     alone = np.zeros((z.shape[1], z.shape[1]), dtype=np.int8)
     residuals = Residuals.of(Lines(z.shape[1]).fit(moments_of(z, everyone), alone), z, everyone)
     checks = (
-        check_skew(x, names, "none"),
+        check_skew(x, names, dataset.preprocessor),
         check_copies(z, names),
         check_atoms(x, dataset.atoms, names),
-        check_neighbours(residuals, names, told=False),
+        check_neighbours(residuals, everyone, names, ""),
     )
     return [one.check for one in checks if one.failed]
 

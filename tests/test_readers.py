@@ -214,7 +214,7 @@ BAD_FILES: list[tuple[str, str, str | bytes, dict[str, Any], str]] = [
     ("index", "t.csv", ",a,b\n0,1,2\n1,3,5\n2,9,9\n", {}, r"without a name .*drop=\['Unnamed: 0'\]"),
     ("index twice", "t.csv", "Unnamed: 0,a,b\n0,1,2\n1,3,5\n", {}, r"drop=\['Unnamed: 0'\]"),
     ("constant", "t.csv", "a,b,k\n1,2,3\n3,5,3\n4,4,3\n", {}, r"Constant columns: 'k'.*drop=\[\.\.\.\]"),
-    ("text", "t.csv", "a,b,t\n1,2,x\n3,5,y\n4,4,x\n", {}, r"'t' \(row 0.*'x'.*drop=\[\.\.\.\].*get_dummies"),
+    ("text", "t.csv", "a,b,t\n1,2,x\n3,5,y\n4,4,x\n", {}, r"'t' \(row 0.*'x'.*drop=\[\.\.\.\].*categorical"),
     ("typo", "t.csv", "a,b\n1,2\n3,5o\n4,4\n", {}, r"'b' \(row 1, counted from 0, of 'b' is '5o'"),
     ("decimal comma", "t.csv", "a;b\n1,5;2\n3,5;5\n4,0;4\n", {"separator": ";"}, r"is '1,5'.*decimal=\",\""),
     ("separator", "t.csv", "a;b\n1;2\n", {}, r"single column 'a;b'.*separator=';'"),

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.kinds import CONTINUOUS, Kind
+from latentdo.data.quantities import quantities
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs import reachability, topological_order
 from latentdo.model.fitted import Array, FittedModel
@@ -53,7 +55,7 @@ Change = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two worlds, and what is compared between them; values are in the user's units.
+    """Two worlds, and what is compared between them; values are in the user's units, levels as their codes.
 
     Parameters
     ----------
@@ -68,11 +70,13 @@ class Contrast:
     level : float
         Coverage of the intervals.
     statistic : {"mean", "median"}
-        What is compared.
+        What is compared of continuous variables; of others, mean counts and probabilities.
     n : int
         Rows drawn.
     seed : int
         Seed of the noise.
+    kind : Kind
+        What the cause is.
     """
 
     cause: str
@@ -85,13 +89,18 @@ class Contrast:
     statistic: str
     n: int
     seed: int
+    kind: Kind = CONTINUOUS
 
     @property
     def intervention(self) -> str:
         """What is done, in words."""
         if self.shift is not None:
             return f"{self.cause} {self.shift:+.4g}"
-        return f"{self.cause} from {self.start:.4g} to {self.stop:.4g}"
+        start, stop = (
+            f"{value:.4g}" if not self.kind.levels else self.kind.levels[int(value)]
+            for value in (self.start or 0.0, self.stop or 0.0)
+        )
+        return f"{self.cause} from {start} to {stop}"
 
     def worlds(self, preprocessor: Preprocessor) -> tuple[Change | None, Change]:
         """What happens to the cause in either world; None if nothing does."""
@@ -102,8 +111,10 @@ class Contrast:
 
         def shifted(by: float) -> Change:
             def change(drawn: Array) -> Array:
-                x = preprocessor.inverse_column(self.cause, drawn)
-                return preprocessor.forward_column(self.cause, x + by)
+                x = preprocessor.inverse_column(self.cause, drawn) + by
+                return preprocessor.forward_column(
+                    self.cause, np.maximum(x, 0.0) if self.kind.is_discrete else x
+                )
 
             return change
 
@@ -127,23 +138,24 @@ def total_effects(result: FitResult, contrast: Contrast, n_draws: int = _PARAMET
     Returns
     -------
     DataFrame
-        Indexed by variable: ``intervention`` (in words), ``before``, ``after``, ``change``, ``low``, ``high``,
-        ``interval`` (what the two hold for) and ``path_probability``. Without an interval, ``low`` and ``high`` are
-        left out, and ``interval`` says so.
+        Indexed by variable, or by variable and level: ``intervention`` (in words), ``before``, ``after``, ``change``,
+        ``low``, ``high``, ``interval`` (what the two hold for) and ``path_probability``. Without an interval, ``low``
+        and ``high`` are left out, and ``interval`` says so. Where a variable is not continuous, ``quantity`` says what
+        was compared, and ``ratio`` is ``after / before`` of counts.
     """
-    on = list(contrast.on)
-    at = [result.columns.index(name) for name in on]
+    asked = [result.columns.index(name) for name in contrast.on]
+    compared = quantities(result.columns, result.kinds, asked, contrast.statistic)
+    at = [one.variable for one in compared]
     i = result.columns.index(contrast.cause)
     worlds = contrast.worlds(result.preprocessor)
 
     def compare(model: FittedModel, rows: int) -> Array:
-        """The statistic of the wanted variables in both worlds, ``[2, len(on)]``."""
+        """What is compared in both worlds, ``[2, len(compared)]``."""
         values = [
             _draw(model, rows, contrast.regime, contrast.seed, {} if w is None else {i: w}) for w in worlds
         ]
-        user = [result.preprocessor.inverse(z)[:, at] for z in values]
-        summary = np.mean if contrast.statistic == "mean" else np.median
-        return np.array([summary(x, axis=0) for x in user])
+        user = [result.preprocessor.inverse(z) for z in values]
+        return np.array([[one.of(x) for one in compared] for x in user])
 
     before, after = compare(result.model, contrast.n)
     change = after - before
@@ -162,8 +174,12 @@ def total_effects(result: FitResult, contrast: Contrast, n_draws: int = _PARAMET
             "after": np.where(apart, before, after),
             "change": change,
         },
-        index=pd.Index(on, name="effect"),
+        index=pd.Index([one.name for one in compared], name="effect"),
     )
+    if any(result.kinds[j].is_discrete for j in at):
+        table.insert(1, "quantity", [one.words for one in compared])
+        counted = np.array([one.is_ratio for one in compared]) & (before > 0.0)
+        table["ratio"] = np.where(counted, table["after"] / np.where(counted, before, 1.0), np.nan)
     if draws:
         sampled = [compare(model, _ROWS_A_DRAW) for model in draws]
         around = np.array([world[1] - world[0] for world in sampled])
@@ -270,7 +286,7 @@ def explain_rows(
         others = np.where(company, units.spread(units.sums(whole)) - whole, 0.0)
     targets = model.topology.targets.astype(np.int64)
     follows = (targets @ reachability(model.topology.adjacency) > 0) & (targets == 0)
-    quantiles, tail = _reference_ranges(result, read, asked, seed)
+    expected, tail = _reference_ranges(result, read, asked, seed)
     records = []
     for r in asked.tolist():
         k, alternative = int(best[r]), int(other[r])
@@ -285,10 +301,10 @@ def explain_rows(
             | {
                 "variable": result.columns[j],
                 "log_ratio": float(ratio[r, j]),
-                "value": float(x[r, j]),
-                "expected": float(quantiles[1, r, j]),
-                "expected_low": float(quantiles[0, r, j]),
-                "expected_high": float(quantiles[2, r, j]),
+                "value": _in_words(result.kinds[j], x[r, j]),
+                "expected": _in_words(result.kinds[j], expected[1, r, j]),
+                "expected_low": _in_words(result.kinds[j], expected[0, r, j]),
+                "expected_high": _in_words(result.kinds[j], expected[2, r, j]),
                 "tail": float(tail[r, j]),
                 "deviates": bool(tail[r, j] < 0.01),
                 "target": bool(model.topology.targets[k, j]),
@@ -378,20 +394,34 @@ def _variable_densities(model: FittedModel, z: Array) -> Array:
     return density
 
 
+def _in_words(kind: Kind, value: float) -> Any:
+    """A value as the user would write it: a number, or the name of a level; NaN stays."""
+    return kind.levels[int(value)] if kind.levels and np.isfinite(value) else float(value)
+
+
 def _reference_ranges(
     result: FitResult, read: Rows, asked: NDArray[np.int64], seed: int
 ) -> tuple[Array, Array]:
     """What the reference mechanisms would give for the rows' own parents.
 
     Returns 5 %, 50 % and 95 % quantiles in the user's units ``[3, n, d]``, and two-sided tail probabilities ``[n, d]``.
+    Of variables with levels the likeliest level takes the place of the median, there is no range, and the tail is the
+    probability of all levels that are no likelier than the one that was seen.
     """
     z = read.z
     n, d = z.shape
     quantiles, tail = np.full((3, n, d), np.nan), np.full((n, d), np.nan)
     for r in asked.tolist():
         same = np.repeat(z[r : r + 1], _TAIL_DRAWS, axis=0)
-        for j, name in enumerate(result.columns):
+        for j, (name, kind) in enumerate(zip(result.columns, result.kinds, strict=True)):
             drawn = result.model.draw_variable(same, j, 0, np.random.default_rng([seed, j]))
+            if kind.levels:
+                counts = np.bincount(drawn.astype(np.int64), minlength=len(kind.levels))
+                quantiles[1, r, j] = counts.argmax()
+                if np.isfinite(z[r, j]):
+                    counts[int(z[r, j])] += 1  # what was seen can happen
+                    tail[r, j] = counts[counts <= counts[int(z[r, j])]].sum() / counts.sum()
+                continue
             finite = np.quantile(drawn, (0.05, 0.5, 0.95))
             usual = finite * read.unit[r, j] + read.expected[r, j]
             quantiles[:, r, j] = result.preprocessor.inverse_column(name, usual)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo import graphs
-from latentdo.data import Background, Circumstances, is_unknown, is_writable
+from latentdo.data import Background, Circumstances, Kind, is_unknown, is_writable, validate_rows
 from latentdo.data.transforms import Preprocessor
 from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.assignment import SEPARATE, Units
@@ -149,6 +149,11 @@ class FitResult:
     hints: tuple[Mapping[str, Any], ...] = ()
     model_edge_probabilities: Array | None = None
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What every column is."""
+        return self.preprocessor.kinds
+
     def check(self) -> None:
         """Refuse what no fit could have found: used on what comes from a file, and on what a solver returns.
 
@@ -221,13 +226,44 @@ class FitResult:
             if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
                 raise ValueError(f"{name} is not one number for every regime and variable")
 
+    def fitted_values(self, X: Any) -> Array:
+        """The rows that were fitted as numbers ``[n, d]`` in the user's units, levels as their codes; refuse others."""
+        if isinstance(X, pd.DataFrame):
+            X = X[list(self.columns)]
+        shape, wanted = np.shape(X), (len(self.responsibilities), len(self.columns))
+        if shape != wanted:
+            raise ValueError(
+                f"X has shape {shape}, but the fit saw {wanted}; pass the rows that were fitted."
+            )
+        if all(not kind.is_discrete for kind in self.kinds):
+            return np.asarray(X, dtype=np.float64)
+        return validate_rows(X, self.columns, self.kinds, missing="model")  # cells may be missing
+
     def read(self, x: Array, where: Circumstances, units: Units = SEPARATE) -> Rows:
-        """Rows ``x [n, d]`` in the user's units as the model sees them."""
+        """Rows ``x [n, d]`` in the user's units as the model sees them; NaN where a cell is missing.
+
+        Raises
+        ------
+        ValueError
+            If what is to be expected of a row depends on a cell that is missing.
+        """
         with np.errstate(over="ignore"):
             z = np.clip(self.preprocessor.forward(x), -_FAR, _FAR)
         if self.background is None:
             return Rows(x, z, np.zeros_like(z), np.ones_like(z), units)
+        if self.background.uses_past() and np.isnan(z).any():
+            row, j = (int(i) for i in np.argwhere(np.isnan(z))[0])
+            raise ValueError(
+                f"row {row} (counted from 0) lacks {self.columns[j]!r}, and this model expects of a row what rows "
+                "before it suggest; fill such cells in, or fit with lags=0"
+            )
         expected, unit = self.background.describe(z, where)
+        if np.isnan(expected).any():
+            row, j = (int(i) for i in np.argwhere(np.isnan(expected))[0])
+            raise ValueError(
+                f"the level of {self.columns[j]!r} in the batch of row {row} (counted from 0), which was not fitted, "
+                "cannot be told where cells are missing; fill them in, or fit with rows of this batch"
+            )
         return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
 
     @property
@@ -403,6 +439,7 @@ class FitResult:
             "status": self.status,
             "message": self.message,
             "variables": list(self.columns),
+            "kinds": {name: kind.kind for name, kind in zip(self.columns, self.kinds, strict=True)},
             "edges": [
                 {
                     "from": self.columns[i],

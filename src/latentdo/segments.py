@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data import Kind
 from latentdo.graphs import reachability
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.series import Series
@@ -24,15 +26,18 @@ class Weights(NamedTuple):
 
     ``explained [K, d]`` are the nats per row of a regime by which its own mechanism of a target is likelier than the
     reference: what breaks first has most. ``moved [K, d]`` is by how many standard deviations of what is new in it a
-    variable differs from its mean in the reference, whether it is a target or a consequence.
+    variable differs from its mean in the reference, whether it is a target or a consequence; of a category, it is that
+    of the level which differs most.
     """
 
     explained: Array
     moved: Array
 
 
-def weigh_targets(model: FittedModel, rows: Rows, responsibilities: Array) -> Weights:
-    """What regimes do to variables, in rows that are assigned so."""
+def weigh_targets(
+    model: FittedModel, rows: Rows, responsibilities: Array, kinds: Sequence[Kind] = ()
+) -> Weights:
+    """What regimes do to variables, in rows that are assigned so; ``kinds`` if not all are continuous."""
     k, d = model.topology.targets.shape
     responsibilities = rows.units.counted(responsibilities)
     counts = np.maximum(responsibilities.sum(axis=0), 1.0)
@@ -40,13 +45,32 @@ def weigh_targets(model: FittedModel, rows: Rows, responsibilities: Array) -> We
     for regime, j in np.argwhere(model.topology.targets).tolist():
         ratio = _ratio(model, rows.z, regime, j)
         explained[regime, j] = float(responsibilities[:, regime] @ ratio) / counts[regime]
-    means = responsibilities.T @ rows.z / counts[:, None]
+    sizes, owner = _sizes(rows.z, kinds)
+    means = responsibilities.T @ sizes / counts[:, None]
     weights = rows.units.counted(np.ones(len(rows.z)))
-    middle = np.average(rows.z, axis=0, weights=weights)
+    middle = np.average(sizes, axis=0, weights=weights)
     rest = means[0] if responsibilities[:, 0].sum() > 1.0 else middle
-    variance = np.average((rows.z - middle) ** 2, axis=0, weights=weights)
+    variance = np.average((sizes - middle) ** 2, axis=0, weights=weights)
     spread = np.maximum(np.sqrt(variance), np.finfo(float).tiny)
-    return Weights(explained, (means - rest) / spread)
+    shift = (means - rest) / spread
+    moved = np.zeros((k, d))
+    for j in range(d):
+        own = shift[:, owner == j]
+        moved[:, j] = own[np.arange(k), np.abs(own).argmax(axis=1)]
+    return Weights(explained, moved)
+
+
+def _sizes(z: Array, kinds: Sequence[Kind]) -> tuple[Array, NDArray[np.int64]]:
+    """Columns whose means can be compared, and the variable of each: a category has one column per level."""
+    if all(kind.kind != "categorical" for kind in kinds):
+        return z, np.arange(z.shape[1])
+    parts, owner = [], []
+    for j, kind in enumerate(kinds):
+        named = kind.kind == "categorical"
+        part = (z[:, j, None] == np.arange(len(kind.levels))).astype(np.float64) if named else z[:, j, None]
+        parts.append(part)
+        owner += [j] * part.shape[1]
+    return np.concatenate(parts, axis=1), np.array(owner)
 
 
 def _ratio(model: FittedModel, z: Array, regime: int, variable: int) -> Array:

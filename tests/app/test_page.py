@@ -96,6 +96,21 @@ def test_columns_conditions_and_options_reach_the_fit(page, table):
     assert '<th scope="row">observational</th><td class="mono">c0</td>' in report
 
 
+def test_kinds_can_be_said_and_not_twice(page):
+    drawn = simulate(preset="mixed", n_variables=5, n_samples=200, n_regimes=1, random_state=1000)
+    upload(page, "mixed.csv", drawn.X.to_csv(index=False).encode())
+    assert page.multiselect(key="variables").value == ["X1", "X2", "X3", "X4"]
+    assert "X5" in page.caption[0].value
+    page.multiselect(key="variables").set_value(list(drawn.X.columns)).run()
+    assert not page.error
+    page.multiselect(key="kind-count").set_value(["X3"]).run()
+    page.multiselect(key="kind-continuous").set_value(["X3"]).run()
+    assert "'X3'" in said(page)
+    page.multiselect(key="kind-continuous").set_value([]).run()
+    assert not page.error
+    assert not page.exception
+
+
 def test_times_and_weights_reach_the_fit_and_segments_are_shown(page):
     drawn = simulate(n_variables=3, n_samples=600, random_state=1000, mean_duration=60, separation=6.0)
     n = len(drawn.X)
@@ -140,7 +155,7 @@ def test_a_column_of_groups_reaches_the_fit(page):
         ("empty.csv", b"", "empty"),
         ("picture.csv", b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", "picture.csv"),
         ("ragged.csv", b"a,b\n1,2\n3,4,5\n", "ragged.csv"),
-        ("gap.csv", b"a,b\n1,2\n3,\n4,1\n", "Leave out rows with missing values"),
+        ("gap.csv", b"a,b\n1,2\n3,\n4,1\n", "Rows with missing values: leave them out"),
         ("same.csv", b"a,b\n1,2\n1,3\n1,5\n", "a"),
         ("broken.parquet", b"PAR1 or so", "parquet"),
     ],
@@ -160,8 +175,11 @@ def test_a_bad_file_is_explained_and_the_page_stays(page, name, content, words):
 def test_a_hint_of_a_message_is_followed(page):
     upload(page, "gap.csv", b"a,b\n1,2\n3,\n4,1\n")
     assert page.error
-    page.checkbox(key="drop").check().run()
-    assert not page.error
+    for way in ("leave them out", "keep them, and sum missing cells out"):
+        page.selectbox(key="missing").set_value(way).run()
+        assert not page.error
+    page.selectbox(key="missing").set_value("refuse them").run()
+    assert page.error
 
 
 def test_names_are_not_markdown(page):

@@ -10,10 +10,11 @@ from latentdo.checks.columns import check_atoms, check_copies, check_skew
 from latentdo.checks.dependence import check_local_markov, hidden_cause_hints
 from latentdo.checks.hidden_factor import look_for_factor
 from latentdo.checks.measurement_error import look_for_errors
-from latentdo.checks.neighbours import check_neighbours
+from latentdo.checks.neighbours import check_neighbours, given_neighbours, row_before
 from latentdo.checks.regimes import check_breadth, check_invariance
-from latentdo.checks.residuals import Residuals
+from latentdo.checks.residuals import Residuals, in_order
 from latentdo.checks.rivals import best_lines
+from latentdo.data import Dataset
 from latentdo.data.atoms import Atoms
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.linear import LinearMechanism
@@ -59,8 +60,7 @@ def test_a_true_model_passes_though_regimes_overlap(shift):
     checks = [
         moved,
         check_local_markov(residuals, NAMES),
-        check_neighbours(residuals, NAMES, told=False),
-        check_neighbours(residuals, NAMES, told=True),
+        check_neighbours(residuals, given_neighbours(residuals), NAMES, "pass time="),
         check_invariance(residuals, NAMES, (0, 1)),
         check_breadth(model.topology, (0, 1)),
     ]
@@ -98,11 +98,40 @@ def test_neighbours_that_resemble_each_other(model):
     z = _rows(model)
     walk = np.convolve(np.random.default_rng(2).standard_normal(len(z) + 9), np.ones(10), "valid") / 10**0.5
     z[:, 3] = walk
-    for told in (False, True):
-        check = check_neighbours(_residuals(model, z), NAMES, told=told)
-        assert check.failed
-        assert "d (" in check.words
-        assert "time=" in check.words
+    residuals = _residuals(model, z)
+    check = check_neighbours(residuals, given_neighbours(residuals), NAMES, "pass time=")
+    assert check.failed
+    assert "d (" in check.words
+    assert "time=" in check.words
+
+
+@pytest.mark.parametrize("shift", [3.0, 2.0, 1.0])
+def test_neighbours_are_alike_in_a_table_that_is_sorted_by_regime_and_pass(shift):
+    model, rng = _model(shift), np.random.default_rng(3)
+    z = np.vstack([model.sample(n, k, rng) for k, n in enumerate((2100, 900))])
+    residuals = _residuals(model, z)
+    alone = check_neighbours(residuals, residuals.responsibilities, NAMES, "pass time=")
+    check = check_neighbours(residuals, given_neighbours(residuals), NAMES, "pass time=")
+    assert np.corrcoef(z[1:, 1], z[:-1, 1])[0, 1] > 0.05
+    assert check.statistic <= alone.statistic
+    assert not check.failed
+    assert check.p_value > 0.01
+
+
+def test_rows_are_neighbours_in_time_whatever_their_order_in_the_table():
+    rng = np.random.default_rng(5)
+    x, order = rng.standard_normal((60, 2)), rng.permutation(60)
+    dataset = Dataset.from_table(pd.DataFrame(x, columns=["a", "b"]), time=np.argsort(order).astype(float))
+    before = row_before(dataset)
+    assert np.array_equal(in_order(before), order)
+    assert before[order[0]] == -1
+    gap = pd.DataFrame(np.where(np.arange(60)[:, None] == 20, np.nan, x), columns=["a", "b"])
+    assert row_before(Dataset.from_table(gap, missing="drop")).tolist() == [
+        -1,
+        *range(19),
+        -1,
+        *range(20, 58),
+    ]
 
 
 def test_a_mechanism_that_does_not_hold_in_a_regime(model):
@@ -122,21 +151,27 @@ def test_a_regime_that_changes_most_variables_is_a_population(model):
     assert "drug (3 of 4)" in check.words
 
 
+def _preprocessor(x, transform="none"):
+    return Dataset.from_table(pd.DataFrame(x, columns=NAMES), transform=transform).preprocessor
+
+
 def test_columns():
     x = np.random.default_rng(3).standard_normal((1000, 4))
     assert not any(
         check.failed
         for check in (
             check_atoms(x, Atoms.of(x), NAMES),
-            check_skew(x, NAMES, "none"),
+            check_skew(x, NAMES, _preprocessor(x)),
             check_copies(x, NAMES),
         )
     )
     raw = np.column_stack([np.exp(x[:, 0]), *x[:, 1:].T])
-    check = check_skew(raw, NAMES, "none")
+    check = check_skew(raw, NAMES, _preprocessor(raw))
     assert check.failed
     assert check.words.startswith("a is skewed")
-    assert not check_skew(raw, NAMES, "log").failed
+    assert not check_skew(raw, NAMES, _preprocessor(np.exp(x), "log")).failed
+    holes = np.where(np.arange(1000)[:, None] % 7 == np.arange(4), np.nan, raw)
+    assert check_skew(holes, NAMES, _preprocessor(raw)).words.startswith("a is skewed")
     copied = np.column_stack([x[:, :3], x[:, 0] + 0.005 * x[:, 3]])
     check = check_copies(copied, NAMES)
     assert check.failed
@@ -176,7 +211,6 @@ def test_rivals_win_where_they_are_true(loading, error):
 
 
 def test_evidence_of_lines_is_that_of_the_search():
-    from latentdo.data import Dataset
     from latentdo.solvers.search.driver import SearchConfiguration, make_problem
     from latentdo.solvers.search.em import weigh
 

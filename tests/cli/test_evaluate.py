@@ -5,6 +5,8 @@ import json
 import pandas as pd
 import pytest
 
+from latentdo import read_knowledge
+from latentdo.graphs.constraints import Constraints
 from latentdo.outputs import write_outputs
 
 
@@ -85,3 +87,22 @@ def test_an_empty_truth_is_refused(run, tmp_path, make_result):
     code, _, err = run("evaluate", tmp_path / "r", "--truth", tmp_path)
     assert code == 1
     assert "neither adjacency.csv nor regimes.csv" in err
+
+
+def test_simulated_columns_say_their_kinds(run, tmp_path):
+    arguments = ["simulate", "--out", tmp_path / "s", "--preset", "screen", "--n-samples", "300"]
+    assert run(*arguments)[0] == 0
+    about = json.loads((tmp_path / "s" / "simulation.json").read_text())
+    assert about["kinds"]["X1"] == "count"
+    assert about["kinds"]["X4"] == "continuous"
+    data = pd.read_csv(tmp_path / "s" / "data.csv")
+    assert data["log_exposure"].std() == pytest.approx(0.5, rel=0.2)
+    graph = pd.read_csv(tmp_path / "s" / "adjacency.csv", index_col=0)
+    counts = [name for name, kind in about["kinds"].items() if kind == "count"]
+    assert set(graph.columns[graph.loc["log_exposure"] == 1]) == set(counts)
+    assert (graph["log_exposure"] == 0).all()
+    assert not pd.read_csv(tmp_path / "s" / "targets.csv")["log_exposure"].any()
+    known = read_knowledge(tmp_path / "s" / "knowledge.toml", list(data.columns))
+    constraints = Constraints.build(list(data.columns), **known)
+    assert not constraints.allowed[:, data.columns.get_loc("log_exposure")].any()
+    assert data["X1"].dtype.kind == "i"

@@ -253,8 +253,8 @@ def test_a_column_of_conditions_is_recognised() -> None:
     frame = pd.DataFrame(
         {"a": np.arange(20.0), "who knows": ["x", "y"] * 10, "note": [str(i) * 2 + "?" for i in range(20)]}
     )
-    with pytest.raises(ValueError, match=r"If 'who knows' says under which condition .* pass it as regimes="):
-        Dataset.from_table(frame)
+    with pytest.raises(ValueError, match=r"If 'condition' says under which condition .* pass it as regimes="):
+        Dataset.from_table(frame.rename(columns={"who knows": "condition"}))
     with pytest.raises(ValueError, match="Non-numeric columns: 'note'") as caught:
         Dataset.from_table(frame.drop(columns="who knows"))
     assert "condition" not in str(caught.value)

@@ -105,11 +105,11 @@ def test_an_edge_less_probable_than_its_reverse_is_named(table, monkeypatch):
     true_solve = latent.solve
 
     def solve(dataset, request, progress):
-        result = true_solve(dataset, request, progress)
-        i, j = np.argwhere(result.model.topology.adjacency)[0]
-        edges = result.edge_probabilities.copy()
+        found = true_solve(dataset, request, progress)
+        i, j = np.argwhere(found.result.model.topology.adjacency)[0]
+        edges = found.result.edge_probabilities.copy()
         edges[i, j], edges[j, i] = 0.47, 0.53
-        return replace(result, edge_probabilities=edges)
+        return found._replace(result=replace(found.result, edge_probabilities=edges))
 
     monkeypatch.setattr(latent, "solve", solve)
     est = LatentInterventionDAG(max_regimes=1).fit(table)

@@ -29,11 +29,19 @@ EXPERIMENTS = [
     "field",
     "light_tunnel",
     "together",
+    "missing",
+    "kinds",
     "trust",
 ]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+SLOW = {"cytometry", "linear_latent", "nonlinear_latent"}
+"""Whose tables cannot be made small."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in EXPERIMENTS]
+)
 def test_an_experiment_runs_and_resumes(name, tmp_path, monkeypatch, capsys, request):
     monkeypatch.syspath_prepend(str(request.config.rootpath))
     monkeypatch.setattr(sys, "argv", [name, "--smoke", "--n-jobs", "1", "--store", str(tmp_path)])

@@ -213,11 +213,10 @@ def test_columns_that_are_not_numbers_are_named(tmp_path):
     for name, column in columns.items():
         table = pa.table({"a": pa.array(np.arange(4.0)), name: column})
         parquet.write_table(table, tmp_path / "t.parquet")
-        readers: list[Callable[[], Any]] = [
-            lambda: read_table(tmp_path / "t.parquet"),
-            lambda: open_stream(tmp_path / "t.parquet"),
-        ]
-        if name != "maps":
+        readers: list[Callable[[], Any]] = [lambda: open_stream(tmp_path / "t.parquet")]
+        if name != "categories":  # which a table in memory may have
+            readers.append(lambda: read_table(tmp_path / "t.parquet"))
+        if name not in ("maps", "categories"):
             feather.write_feather(table, tmp_path / "t.feather")
             readers.append(lambda: read_table(tmp_path / "t.feather"))
         if name in ("lists", "structures", "nested"):

@@ -109,7 +109,12 @@ def test_a_solver_that_returns_nan_is_not_believed(monkeypatch):
     from latentdo.estimator import latent
 
     solve = latent.solve
-    monkeypatch.setattr(latent, "solve", lambda *given: replace(solve(*given), evidence=math.nan))
+
+    def broken(*given):
+        found = solve(*given)
+        return found._replace(result=replace(found.result, evidence=math.nan))
+
+    monkeypatch.setattr(latent, "solve", broken)
     with pytest.raises(ValueError, match="evidence"):
         fit()
 

@@ -22,6 +22,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 
 from latentdo.app import start
 from latentdo.bootstrap import BootstrapDAG, Progress
@@ -79,11 +81,11 @@ class Job:
     ) -> None:
         self._holder = tempfile.TemporaryDirectory(prefix="latentdo-app-", ignore_cleanup_errors=True)
         self.folder = Path(self._holder.name)
-        np.savez(
-            self.folder / _TABLE, values=X.to_numpy(np.float64), rows=np.asarray(X.index, dtype=np.int64)
-        )
+        values, levels = _as_numbers(X)
+        np.savez(self.folder / _TABLE, values=values, rows=np.asarray(X.index, dtype=np.int64))
         task = {
             "columns": list(X.columns),
+            "levels": levels,
             "arguments": dict(arguments),
             "regimes": regimes,
             "groups": groups,
@@ -177,7 +179,7 @@ def work(folder: Path) -> int:
     parent = os.getppid()
     task = json.loads((folder / _TASK).read_text(encoding="utf-8"))
     with np.load(folder / _TABLE, allow_pickle=False) as table:
-        X = pd.DataFrame(table["values"], columns=task["columns"], index=table["rows"])
+        X = _with_levels(table["values"], table["rows"], task)
     try:
         with (folder / _PROGRESS).open("w", encoding="utf-8") as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report shows them
@@ -224,6 +226,36 @@ def _compute(
         except KeyboardInterrupt:
             diagnosis = None
     return estimator, boot, diagnosis
+
+
+def _as_numbers(X: pd.DataFrame) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    """A table as numbers, and what they stand for where columns were text or categories: levels by place."""
+    columns, levels = [], {}
+    for place, (_, column) in enumerate(X.items()):
+        if is_numeric_dtype(column):
+            columns.append(column.to_numpy(np.float64, na_value=np.nan))
+            continue
+        named = column if isinstance(column.dtype, pd.CategoricalDtype) else column.astype("category")
+        codes = named.cat.codes.to_numpy(np.float64)
+        columns.append(np.where(codes < 0, np.nan, codes))
+        levels[str(place)] = {
+            "names": [str(name) for name in named.cat.categories],
+            "ordered": bool(named.cat.ordered),
+        }
+    return np.column_stack(columns), levels
+
+
+def _with_levels(
+    values: NDArray[np.float64], rows: NDArray[np.int64], task: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Undo :func:`_as_numbers`."""
+    columns: dict[int, Any] = dict(enumerate(values.T))
+    for place, known in task["levels"].items():
+        codes = np.nan_to_num(columns[int(place)], nan=-1.0).astype(np.int64)
+        columns[int(place)] = pd.Categorical.from_codes(
+            codes, categories=pd.Index(known["names"]), ordered=known["ordered"]
+        )
+    return pd.DataFrame(columns, index=rows).set_axis(task["columns"], axis=1)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,15 @@ _KNOWN_ARROWS: Final = (
 )
 
 
+# kind, what such columns are called, advice
+_KINDS: Final = (
+    ("continuous", "Measurements", "Numbers whose size and differences mean something, whole ones too."),
+    ("count", "Counts", "How often something happened, or how many there were: whole numbers from 0."),
+    ("binary", "Binary columns", "Two values, such as yes and no."),
+    ("categorical", "Categories", "A few levels without size, also where they are written as numbers."),
+)
+
+
 @dataclass(frozen=True)
 class Options:
     """What to do with the table.
@@ -50,10 +59,34 @@ def choose_options(table: Table | None, *, disabled: bool) -> Options | None:
     """Ask for everything; None if something is wrong, which is said."""
     arguments = _choose_arguments(table, disabled=disabled)
     n_resamples, diagnose = _choose_checks(disabled=disabled)
+    kinds = _choose_kinds(table, disabled=disabled)
     knowledge = _choose_knowledge(table, disabled=disabled)
-    if knowledge is None:
+    if knowledge is None or kinds is None:
         return None
-    return Options(arguments | knowledge, n_resamples, diagnose)
+    return Options(arguments | kinds | knowledge, n_resamples, diagnose)
+
+
+def _choose_kinds(table: Table | None, *, disabled: bool) -> dict[str, Any] | None:
+    """What columns are, where it should not be found; None if something is said twice, which is said."""
+    names = [] if table is None else list(table.X.columns)
+    with st.expander("What your columns are"):
+        st.caption(
+            "Kinds are found from the table, and the report names them. Say here where that goes wrong."
+        )
+        chosen = {
+            kind: column.multiselect(label, names, key=f"kind-{kind}", disabled=disabled, help=advice)
+            for column, (kind, label, advice) in zip(cycle(st.columns(2)), _KINDS, strict=False)
+        }
+    kinds: dict[str, str] = {}
+    for kind, columns in chosen.items():
+        for name in columns:
+            if name in kinds:
+                st.error(
+                    plain_text(f"What your columns are: {name!r} is called both {kinds[name]} and {kind}.")
+                )
+                return None
+            kinds[name] = kind
+    return {"kinds": kinds} if kinds else {}
 
 
 def _choose_checks(*, disabled: bool) -> tuple[int, bool]:

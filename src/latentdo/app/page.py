@@ -52,7 +52,7 @@ def main() -> None:
         assert options is not None
         st.session_state["job"] = Job(
             table.X,
-            options.arguments,
+            {**options.arguments, "missing": table.missing},
             table.regimes,
             table.groups,
             where=table.where,

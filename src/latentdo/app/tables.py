@@ -38,6 +38,7 @@ _WHERE = (
     ),
     ("sample_weight", "Column with weights", "How often each row counts: 2 like two rows, 0 not at all."),
 )
+_MISSING = {"refuse them": "error", "leave them out": "drop", "keep them, and sum missing cells out": "model"}
 _HEAD = 2000  # rows that tell which columns are numbers
 
 
@@ -50,6 +51,7 @@ class Table:
     transform: str
     groups: tuple[str | None, ...] | None = None
     where: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    missing: str = "error"
 
 
 def choose_table(*, disabled: bool) -> Table | None:
@@ -126,19 +128,29 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         default=[column for column in numeric if column not in special],
         key="variables",
         disabled=disabled,
-        help="Leave out what is no measurement: row numbers, identifiers, dates.",
+        help="Leave out row numbers, identifiers and dates. Categories may be text.",
     )
     skipped = [column for column in every if column not in numeric and column not in special]
     if skipped:
         named = ", ".join(skipped[:10]) + (" …" if len(skipped) > 10 else "")
-        st.caption(plain_text(f"Not numbers, so not chosen: {named}"))
-    drop = st.checkbox("Leave out rows with missing values", key="drop", disabled=disabled)
+        st.caption(plain_text(f"Not numbers, so not chosen; add those that are categories: {named}"))
+    missing = _MISSING[
+        st.selectbox(
+            "Rows with missing values",
+            tuple(_MISSING),
+            key="missing",
+            disabled=disabled,
+            help="Leaving them out wastes what was measured in these rows, and distorts the rest if they are not like "
+            "the others. Keeping them assumes that cells are missing at random: given what was measured in a row, the "
+            "value of a missing cell had no part in it.",
+        )
+    ]
     if not [column for column in chosen if column not in special]:
         st.warning("Choose at least one variable.")
         return None
     reading: dict[str, Any] = {
         "columns": [column for column in chosen if column not in special],
-        "missing": "drop" if drop else "error",
+        "missing": missing,
         "separator": given,
         "decimal": decimal,
         "encoding": encoding,
@@ -163,7 +175,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     measured = {what: texts[what] for what in where if what in texts}
     for what in {"time", "sample_weight"} & set(measured):  # numbers stay numbers
         measured[what] = tuple(found[what].tolist())
-    return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups"), measured))
+    return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups"), measured, missing))
 
 
 def _plain(message: str, path: Path, name: str) -> str:
@@ -171,8 +183,11 @@ def _plain(message: str, path: Path, name: str) -> str:
     for code, words in (
         (repr(str(path)), name),
         (str(path), name),
-        ('missing="drop"', '"Leave out rows with missing values"'),
-        ("missing='drop'", '"Leave out rows with missing values"'),
+        *(
+            (f"missing={quote}{value}{quote}", f'"Rows with missing values: {words}"')
+            for words, value in _MISSING.items()
+            for quote in "\"'"
+        ),
         ('pass its encoding, for example encoding="latin-1"', f'choose another encoding under "{_HOW}"'),
         ("pass the right separator=", f'choose the right separator under "{_HOW}"'),
     ):

@@ -19,7 +19,6 @@ from latentdo.bootstrap.effects import resampled_effects
 from latentdo.bootstrap.resample import KINDS, Resample, fit_resample
 from latentdo.bootstrap.summary import summarise
 from latentdo.data import ROWS, Dataset
-from latentdo.effects import usual_shift
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import check_count, plain, read_rows
 from latentdo.files import CHECKPOINT_SECONDS, Keeper, check_seconds, check_target
@@ -181,7 +180,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         cause: str,
         on: str | Sequence[str] | None = None,
         *,
-        do: tuple[float, float] | None = None,
+        do: tuple[Any, Any] | None = None,
         shift: float | None = None,
         regime: Hashable = 0,
         level: float = 0.9,
@@ -209,8 +208,6 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "edges_")
         result = self.estimator_.result_
-        if do is None and shift is None and cause in result.columns:
-            shift = usual_shift(result, cause, self.estimator_._regime_index(regime), random_state)
         contrast = self.estimator_._contrast(cause, on, do, shift, regime, level, statistic, n, random_state)
         return resampled_effects(result, self.resamples_, contrast, seed=random_state)
 

@@ -73,7 +73,10 @@ def fit_resample(
     together = part.together()
     if drawn is not None:  # a group or a stretch of time that is drawn twice is two of them
         together["groups" if dataset.groups is not None else "series"] = drawn
-    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
+    kinds = dict(
+        zip(dataset.columns, dataset.kinds, strict=True)
+    )  # a part may look like another kind, or lack a level
+    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)), kinds=kinds)
     with as_part(), collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
             estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, **together)

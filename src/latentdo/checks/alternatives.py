@@ -17,13 +17,16 @@ from latentdo.solvers.settings import RIVAL_GAIN
 
 
 def check_alternatives(
-    z: Array, responsibilities: Array, names: Sequence[str], *, imperfect: bool
+    z: Array, responsibilities: Array, names: Sequence[str], *, imperfect: bool, told: bool = False
 ) -> tuple[list[Hint], list[Check]]:
-    """Whether a hidden variable, or errors of measurement, explain rows ``z [n, d]`` better than arrows alone."""
+    """Whether a hidden variable, or errors of measurement, explain rows ``z [n, d]`` better than arrows alone.
+
+    Where it was ``told`` which rows belong together, rivals that look at single rows do not assign them anew.
+    """
     with threadpool_limits(limits=1):  # several threads on matrices this small mostly wait for each other
-        plain = best_lines(z, responsibilities, imperfect=imperfect)
-        factor = look_for_factor(z, responsibilities, plain, imperfect=imperfect)
-        errors = look_for_errors(z, responsibilities, plain, imperfect=imperfect)
+        plain = best_lines(z, responsibilities, imperfect=imperfect, told=told)
+        factor = look_for_factor(z, responsibilities, plain, imperfect=imperfect, told=told)
+        errors = look_for_errors(z, responsibilities, plain, imperfect=imperfect, told=told)
     # Each may imitate the other a little: the better one is meant.
     found = [_about_factor(factor, errors, names), _about_errors(errors, factor)]
     hints = []

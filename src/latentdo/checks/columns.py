@@ -9,7 +9,8 @@ from scipy.stats import skew
 
 from latentdo.checks.check import Array, Check, listed, p_value
 from latentdo.data.atoms import Atoms, at
-from latentdo.data.table import COPY
+from latentdo.data.remarks import COPY
+from latentdo.data.transforms import Preprocessor
 from latentdo.solvers.settings import CHECK_LEVEL, MENDED, SKEWED
 
 
@@ -44,24 +45,25 @@ def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
     )
 
 
-def check_skew(x: Array, names: Sequence[str], transform: str) -> Check:
-    """Whether columns are skewed and their logarithms are not."""
+def check_skew(x: Array, names: Sequence[str], preprocessor: Preprocessor) -> Check:
+    """Whether continuous columns are skewed and their logarithms are not; cells of ``x [n, d]`` may be missing."""
     passed = Check("skew", 0.0, None, False, "No column is skewed in a way that a logarithm would mend.")
-    if transform != "none" or len(x) < 3:
+    if preprocessor.transform != "none" or len(x) < 3:
         return passed
-    error = float(np.sqrt(6.0 / len(x)))
-    raw = np.abs(skew(x, axis=0))
-    mended, largest = [], 0.0
-    for j in np.flatnonzero((x.min(axis=0) >= 0.0) & (raw > SKEWED)).tolist():
-        column = x[:, j]
+    mended, largest, z = [], 0.0, 0.0
+    for j in np.flatnonzero(preprocessor.continuous & (np.fmin.reduce(x) >= 0.0)).tolist():
+        column = x[~np.isnan(x[:, j]), j]
+        raw = abs(float(skew(column)))
+        if raw < SKEWED:
+            continue
         after = abs(float(skew(np.log(column) if column.min() > 0.0 else np.log1p(column))))
-        if after < MENDED * raw[j]:
-            mended.append((float(raw[j]), names[j]))
-            largest = max(largest, float(raw[j]))
-    p = p_value(largest / error, len(names)) if mended else None
+        if after < MENDED * raw:
+            mended.append((raw, names[j]))
+            largest, z = max(largest, raw), max(z, raw / float(np.sqrt(6.0 / len(column))))
+    p = p_value(z, len(names)) if mended else None
     if not mended or (p is not None and p > CHECK_LEVEL):
         return passed
-    name = "log" if x.min() > 0.0 else "log1p"
+    name = "log" if np.nanmin(x[:, preprocessor.continuous]) > 0.0 else "log1p"
     few = "" if len(mended) == len(names) else " to these columns beforehand, or"
     words = (
         f"{listed([one for _, one in sorted(mended, reverse=True)])} {'is' if len(mended) == 1 else 'are'} skewed (up "

@@ -104,13 +104,14 @@ class WithFactor(Lines):
 
 
 def look_for_factor(
-    z: Array, responsibilities: Array, plain: Climb, *, imperfect: bool = True
+    z: Array, responsibilities: Array, plain: Climb, *, imperfect: bool = True, told: bool = False
 ) -> HiddenFactor:
     """Compare the best lines, ``plain``, with lines beside one hidden variable, from rows as the fit assigns them."""
     rival, d = WithFactor(z.shape[1], imperfect=imperfect), z.shape[1]
     moments = moments_of(z, without_small(responsibilities))
     reached = [
-        climb(rival, z, responsibilities, *rival.start(moments, loading)) for loading in FACTOR_LOADINGS
+        climb(rival, z, responsibilities, *rival.start(moments, loading), told=told)
+        for loading in FACTOR_LOADINGS
     ]
     best = max(reached, key=lambda one: one.evidence)
     _, coefficients, variances = equations(best.model, 0)

@@ -63,7 +63,7 @@ class WithErrors(Lines):
 
 
 def look_for_errors(
-    z: Array, responsibilities: Array, plain: Climb, *, imperfect: bool = True
+    z: Array, responsibilities: Array, plain: Climb, *, imperfect: bool = True, told: bool = False
 ) -> MeasurementError:
     """Compare the best lines for what was measured, ``plain``, with lines for what was meant."""
     moments = moments_of(z, without_small(responsibilities))
@@ -76,7 +76,7 @@ def look_for_errors(
     found: list[MeasurementError] = []
     for share in ERROR_SHARES:
         rival = WithErrors(z.shape[1], np.minimum(share, ERROR_LIMIT * smallest), imperfect=imperfect)
-        reached = climb(rival, z, responsibilities, begin, graph)
+        reached = climb(rival, z, responsibilities, begin, graph, told=told)
         arrows = (int(graph.sum()), int(reached.model.topology.adjacency.sum()))
         found.append(MeasurementError(reached.evidence - plain.evidence, share, arrows))
         if len(found) > 1 and found[-1].gain < found[-2].gain:

@@ -87,7 +87,7 @@ def check_subsets(
 
 
 def check_held_out(
-    result: FitResult, dataset: Dataset, template: Any, seed: int, progress: Progress | None
+    result: FitResult, dataset: Dataset, fitted: Dataset, template: Any, seed: int, progress: Progress | None
 ) -> Check:
     """Whether the largest regime, left out of a fit, can be explained by changing few of the mechanisms found then."""
     passed = Check("held-out regime", 0.0, None, False, "No regime has enough rows to be left out.")
@@ -102,7 +102,7 @@ def check_held_out(
     fit = _fit(template, dataset.take(rest), seed, labels=labels, observational=result.regime_names[0])
     _tell(progress, f"without regime {result.regime_names[k]}", fit)
     model = fit.result_.model
-    z = fit.result_.read(dataset.x[out], dataset.where.take(out)).z
+    z = fit.result_.read(fitted.x[out], dataset.where.take(out)).z
     alone = np.zeros((out.size, model.topology.n_regimes))
     alone[:, 0] = 1.0
     residuals = Residuals.of(model, z, alone)
@@ -134,7 +134,11 @@ def _fit(
     **parameters: Any,
 ) -> Any:
     """The template fitted to a part of the data; its warnings are about that part, and of no concern."""
-    estimator = clone(template).set_params(random_state=seed, **parameters)
+    # A part may look like another kind, or lack a level.
+    kinds = dict(zip(dataset.columns, dataset.kinds, strict=True))
+    if columns is not None:
+        kinds = {dataset.columns[j]: dataset.kinds[j] for j in columns}
+    estimator = clone(template).set_params(random_state=seed, kinds=kinds, **parameters)
     X = dataset.to_frame()
     regimes = labels if labels is not None else dataset.labels()
     with as_part(), collecting():

@@ -32,8 +32,8 @@ class Residuals:
         How probable that is.
     weights : ndarray [n] or None
         How often rows count.
-    follows : ndarray [n] of bool
-        Whether a row comes right after the one before it here.
+    before : ndarray [n] of int64
+        Which of the rows comes right before each; -1 where none does.
     """
 
     model: FittedModel
@@ -41,7 +41,7 @@ class Residuals:
     scores: Array
     responsibilities: Array
     weights: Array | None
-    follows: NDArray[np.bool_]
+    before: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -50,12 +50,17 @@ class Residuals:
         z: Array,
         responsibilities: Array,
         weights: Array | None = None,
-        order: NDArray[np.int64] | None = None,
+        before: NDArray[np.int64] | None = None,
         seed: int = 0,
     ) -> Self:
-        """Residuals of rows, or of some stretches of them if there are many; ``order`` says which row follows which."""
-        some = stretches(len(z), CHECKED_ROWS, CHECKED_BLOCK)
-        rows = some if order is None else order[some]
+        """Residuals of rows, or of some stretches of them if there are many.
+
+        ``before [n]`` says which row comes right before each, -1 where none does; without it they are in order.
+        """
+        before = np.arange(-1, len(z) - 1) if before is None else before
+        rows = stretches(len(z), CHECKED_ROWS, CHECKED_BLOCK)
+        if rows.size < len(z):
+            rows = in_order(before)[rows]
         z, responsibilities = z[rows], responsibilities[rows]
         rng = np.random.default_rng([seed, *b"checks"])
         n_regimes, d = model.topology.n_regimes, model.topology.n_variables
@@ -65,9 +70,10 @@ class Residuals:
             scores[:, :, j] = _normal(model.reference[j].below(x, y, rng))
             for k in np.flatnonzero(model.topology.targets[:, j]).tolist():
                 scores[k, :, j] = _normal(model.own[k, j].below(x, y, rng))
-        follows = np.diff(some, prepend=-1) == 1
-        follows[0] = False
-        return cls(model, z, scores, responsibilities, None if weights is None else weights[rows], follows)
+        place = np.full(before.size + 1, -1)  # the last is for rows that nothing comes before
+        place[rows] = np.arange(rows.size)
+        weights = None if weights is None else weights[rows]
+        return cls(model, z, scores, responsibilities, weights, place[before[rows]])
 
     @cached_property
     def centred(self) -> Array:
@@ -101,6 +107,26 @@ class Residuals:
         """Products of the residuals of two variables in every row, regimes summed out, ``[n]``."""
         shares, scores = self.responsibilities, self.centred
         return np.asarray(np.einsum("nk,kn,kn->n", shares, scores[:, :, i], scores[:, :, j], optimize=True))
+
+
+def in_order(before: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All rows, each right after the one that comes ``before`` it, if one does.
+
+    Examples
+    --------
+    >>> in_order(np.array([2, -1, 1, -1]))
+    array([1, 2, 0, 3])
+    """
+    after = np.full(before.size + 1, -1)
+    after[before] = np.arange(before.size)
+    found = np.empty(before.size, dtype=np.int64)
+    at = 0
+    for first in np.flatnonzero(before < 0):
+        row = int(first)
+        while row >= 0:
+            found[at] = row
+            row, at = int(after[row]), at + 1
+    return found
 
 
 def stretches(n_rows: int, limit: int, length: int) -> NDArray[np.int64]:

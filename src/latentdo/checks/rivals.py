@@ -110,8 +110,10 @@ def without_small(responsibilities: Array) -> Array:
     )
 
 
-def climb(rival: Lines, z: Array, responsibilities: Array, model: FittedModel, graph: Graph) -> Climb:
-    """The best evidence of a rival that can be reached from a model of it."""
+def climb(
+    rival: Lines, z: Array, responsibilities: Array, model: FittedModel, graph: Graph, *, told: bool = False
+) -> Climb:
+    """The best evidence of a rival that can be reached from a model of it; where rows belong may be ``told``."""
     shares = without_small(responsibilities)
     moments = moments_of(z, shares)
     best = Climb(-np.inf, model)
@@ -124,7 +126,7 @@ def climb(rival: Lines, z: Array, responsibilities: Array, model: FittedModel, g
             graph, before = again, best.evidence
         for _ in range(RIVAL_STEPS):
             model = rival.fit(rival.expected(moments, model), graph)
-        found, value = _weigh(rival, z, model)
+        found, value = _weigh(rival, z, model, shares if told else None)
         if value > best.evidence:
             best = Climb(value, model)
         again_shares = without_small(found)
@@ -135,8 +137,8 @@ def climb(rival: Lines, z: Array, responsibilities: Array, model: FittedModel, g
     return best
 
 
-def _weigh(rival: Lines, z: Array, model: FittedModel) -> tuple[Array, float]:
-    """Responsibilities, and the evidence of rows whose regimes are summed out."""
+def _weigh(rival: Lines, z: Array, model: FittedModel, known: Array | None) -> tuple[Array, float]:
+    """Responsibilities, and the evidence of rows whose regimes are summed out, or expected if they are known."""
     n, d = z.shape
     joint = np.empty((n, model.topology.n_regimes))
     for k in range(model.topology.n_regimes):
@@ -145,6 +147,8 @@ def _weigh(rival: Lines, z: Array, model: FittedModel) -> tuple[Array, float]:
         off = solve_triangular(root, (z - mean).T, lower=True)
         joint[:, k] = -0.5 * ((off**2).sum(axis=0) + d * LOG_2PI) - np.log(root.diagonal()).sum()
     joint += np.log(model.topology.weights)
+    if known is not None:
+        return known, float((known * joint).sum()) - rival.cost(model, float(n))
     total = logsumexp(joint, axis=1)
     return np.exp(joint - total[:, None]), float(total.sum()) - rival.cost(model, float(n))
 
@@ -162,10 +166,10 @@ def equations(model: FittedModel, regime: int) -> tuple[Array, Array, Array]:
     return constants, coefficients, variances
 
 
-def best_lines(z: Array, responsibilities: Array, *, imperfect: bool = True) -> Climb:
+def best_lines(z: Array, responsibilities: Array, *, imperfect: bool = True, told: bool = False) -> Climb:
     """Lines for what was seen: what rivals have to beat, and where they begin."""
     rival = Lines(z.shape[1], imperfect=imperfect)
     moments = moments_of(z, without_small(responsibilities))
     empty = np.zeros((z.shape[1], z.shape[1]), dtype=np.int8)
     graph = rival.best_graph(moments, empty)
-    return climb(rival, z, responsibilities, rival.fit(moments, graph), graph)
+    return climb(rival, z, responsibilities, rival.fit(moments, graph), graph, told=told)

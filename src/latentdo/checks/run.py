@@ -11,13 +11,13 @@ from latentdo.checks.alternatives import check_alternatives
 from latentdo.checks.check import Array, Check
 from latentdo.checks.columns import check_atoms, check_copies, check_skew
 from latentdo.checks.dependence import Hint, check_local_markov, hidden_cause_hints
-from latentdo.checks.neighbours import check_neighbours
+from latentdo.checks.neighbours import check_neighbours, given_neighbours, remedy_for, row_before
 from latentdo.checks.refits import Progress, check_halves, check_held_out, check_subsets
 from latentdo.checks.regimes import check_breadth, check_invariance
 from latentdo.checks.residuals import Residuals, stretches
 from latentdo.data import Dataset
 from latentdo.result import FitResult
-from latentdo.solvers.dispatch import rows_of_fit
+from latentdo.solvers.search.driver import units_of
 from latentdo.solvers.settings import CAPPED, CHECKED_BLOCK, RIVAL_FEWEST_ROWS, RIVAL_ROWS, RIVAL_VARIABLES
 
 
@@ -28,39 +28,43 @@ class Findings(NamedTuple):
     hints: tuple[Hint, ...]
 
 
-def check_fit(result: FitResult, dataset: Dataset, seed: int = 0) -> Findings:
+def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 0) -> Findings:
     """Run the cheap checks: a second or two for a dozen variables.
 
     Parameters
     ----------
     result : FitResult
         The fit.
-    dataset : Dataset
-        The rows that were fitted.
+    dataset, fitted : Dataset
+        The rows that the user passed, and the same rows as they were fitted, with hidden and missing values drawn.
     seed : int
-        The seed of the fit, by which rounded and hidden values were filled in.
+        Seed of what is drawn where a mechanism has no formula.
     """
     names, where = result.columns, dataset.where
-    rows = rows_of_fit(dataset, seed, several=result.n_regimes > 1)
-    z = result.read(rows.x, where).z
-    order = None if where.time is None else where.order()[0]
-    residuals = Residuals.of(result.model, z, result.responsibilities, where.weight, order, seed)
-    labelled = dataset.regimes is not None and bool((dataset.regimes >= 0).all())
-    told = where.time is not None or dataset.groups is not None or labelled
+    z, shares = result.read(fitted.x, where).z, result.responsibilities
+    if dataset.missing.any():  # a regime that fits what is seen need not fit what was drawn from another
+        shares = result.model.assign(z, dataset.regimes, units_of(dataset)).responsibilities
+    residuals = Residuals.of(result.model, z, shares, where.weight, row_before(dataset), seed)
     hints, moved = hidden_cause_hints(residuals, names)
     checks = [moved]
+    told = where.time is not None or dataset.groups is not None or dataset.regimes is not None
     if _is_linear(result) and z.shape[1] <= RIVAL_VARIABLES and len(z) >= RIVAL_FEWEST_ROWS:
         some = stretches(len(z), RIVAL_ROWS, CHECKED_BLOCK)
         more, found = check_alternatives(
-            z[some], result.responsibilities[some], names, imperfect=result.intervention != "perfect"
+            z[some], shares[some], names, imperfect=result.intervention != "perfect", told=told
         )
         known = {(one.first, one.second) for one in hints}
         hints += [one for one in more if (one.first, one.second) not in known]
         checks += found
     checks += [
         check_local_markov(residuals, names),
-        check_neighbours(residuals, names, told=told),
-        check_skew(dataset.x, names, result.preprocessor.transform),
+        check_neighbours(
+            residuals,
+            residuals.responsibilities if told else given_neighbours(residuals),
+            names,
+            remedy_for(dataset),
+        ),
+        check_skew(dataset.x, names, result.preprocessor),
         check_copies(z, names),
         check_atoms(dataset.x, dataset.atoms, names),
         check_breadth(result.model.topology, result.regime_names),
@@ -79,12 +83,18 @@ def capped(result: FitResult, hints: Sequence[Hint]) -> Array:
 
 
 def check_by_refits(
-    result: FitResult, dataset: Dataset, template: Any, seed: int, progress: Progress | None = None
+    result: FitResult,
+    dataset: Dataset,
+    fitted: Dataset,
+    template: Any,
+    seed: int,
+    progress: Progress | None = None,
 ) -> tuple[Check, ...]:
-    """Run the checks that fit again: some six fits to parts of the data."""
-    return tuple(
-        check(result, dataset, template, seed, progress)
-        for check in (check_halves, check_subsets, check_held_out)
+    """Run the checks that fit again: some six fits to parts of the data; rows as for :func:`check_fit`."""
+    return (
+        check_halves(result, dataset, template, seed, progress),
+        check_subsets(result, dataset, template, seed, progress),
+        check_held_out(result, dataset, fitted, template, seed, progress),
     )
 
 

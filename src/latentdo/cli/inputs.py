@@ -31,7 +31,7 @@ def gather(
     """The table, the arguments of the estimator, and what is known of the rows: the arguments of ``fit``."""
     from latentdo.readers.table import ReadingOptions, read_labelled
 
-    arguments = model.given()
+    arguments = model.given() | ({"missing": "model"} if read.missing == "model" else {})
     _check_known(known)
     about = {
         "regimes": known.regime_column,
@@ -42,7 +42,8 @@ def gather(
         "sample_weight": known.weight_column,
         "ids": known.id_column,
     }
-    X, found = read_labelled(data, about, ReadingOptions(**read.arguments()))
+    options = ReadingOptions(**read.arguments(), kinds=arguments.get("kinds"))
+    X, found = read_labelled(data, about, options)
     rows: dict[str, Any] = {**found}
     if "ids" in rows:
         X, rows = named_rows(X, rows, str(known.id_column))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import Parameter
 
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER
-from latentdo.cli.values import names_in_line
+from latentdo.cli.values import kinds_in_lines, names_in_line
 
 __all__ = [
     "CheckpointSeconds",
@@ -100,6 +100,9 @@ class EstimatorOptions:
         A pair CAUSE EFFECT that must not be an edge; may be repeated.
     required
         A pair CAUSE EFFECT that must be an edge; may be repeated.
+    kinds
+        What columns are where that is not to be found: name=kind with commas between them, as in
+        clicks=count,failed=binary; kinds are continuous, binary, count, categorical. May be repeated.
     tiers
         Names of variables with commas between them; may be repeated, from early to late: nothing later causes
         anything earlier.
@@ -126,6 +129,7 @@ class EstimatorOptions:
     forbidden: Pairs = None
     required: Pairs = None
     tiers: Lines = None
+    kinds: Lines = None
 
     @property
     def keeps_states(self) -> bool:
@@ -137,6 +141,8 @@ class EstimatorOptions:
         found = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
         if self.tiers is not None:
             found["tiers"] = [names_in_line(line) for line in self.tiers]
+        if self.kinds is not None:
+            found["kinds"] = kinds_in_lines(self.kinds)
         if self.lags not in (None, "auto"):
             found["lags"] = int(self.lags)
         if self.seasonality is not None:
@@ -234,7 +240,8 @@ class ReadOptions:
     drop
         Use all variables but these.
     missing
-        What to do about rows with missing values: "error" or "drop".
+        What to do about rows with missing values: "error", "drop" to leave them out, or "model" to keep them and sum
+        missing cells out, which assumes that they are missing at random.
     separator
         Field separator of a text file, where the ending of its name does not tell.
     decimal
@@ -249,7 +256,7 @@ class ReadOptions:
 
     columns: Names = None
     drop: Names = None
-    missing: Literal["error", "drop"] = "error"
+    missing: Literal["error", "drop", "model"] = "error"
     separator: str | None = None
     decimal: str = "."
     layer: str | None = None

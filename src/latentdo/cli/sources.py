@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "LATENTDO_"
 
+TABLE: Final = "kinds"
+"""The option whose value is a table, from columns to what they are."""
+
 _MOST_DIGITS: Final = 19  # of integers that 64 bits hold
 
 
@@ -76,11 +79,11 @@ class ConfigurationFile:
         for key, value in content.items():
             if isinstance(value, dict) and key in options:
                 _check(value, options[key], f"{path}, table [{key}]")
-            elif isinstance(value, dict) and key in everywhere:
+            elif isinstance(value, dict) and key in everywhere and key != TABLE:
                 raise ValueError(f"{path}: {key!r} is a table, but must be a value")
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) and key != TABLE:
                 raise ValueError(f"{path}: there is no command {key!r} for the table{_nearest(key, options)}")
-        plain = {key: value for key, value in content.items() if not isinstance(value, dict)}
+        plain = {key: value for key, value in content.items() if not isinstance(value, dict) or key == TABLE}
         _check(plain, everywhere, str(path))
         command = commands[-1] if commands else ""
         for key, value in (plain | content.get(command, {})).items():

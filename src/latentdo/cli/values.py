@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 _EDGES: Final = ("forbidden", "required")
 _TIERS: Final = "tiers"
+_KINDS: Final = "kinds"
 _MAY_BE_EMPTY: Final = (*_EDGES, _TIERS, "drop")
 """Lists that say nothing when they are empty; of the others, an empty one would be mistaken for none."""
 
@@ -51,6 +53,8 @@ def words_of_value(name: str, value: Any, hint: Any) -> list[str]:
         return [word for edge in read_edges(value, name) for word in edge]
     if name == _TIERS:
         return [_line(tier) for tier in read_tiers(value)]
+    if name == _KINDS:
+        return _kind_words(value)
     return _words(repr(name), value, hint)
 
 
@@ -84,6 +88,8 @@ def words_of_text(name: str, text: str, hint: Any) -> list[str]:
         raise ValueError(f'{error}; write a list such as ["a", "b"]') from error
     if name == _TIERS:
         return words_of_value(name, [names_in_line(word) for word in words], hint)
+    if name == _KINDS:
+        return [text]
     if name in _EDGES:
         return words_of_value(name, [words], hint)
     if get_origin(_plain(hint)) is tuple:
@@ -105,6 +111,38 @@ def names_in_line(line: str) -> list[str]:
         raise ValueError(
             f"tiers: {line!r} is not a list of names with commas between them: {error}"
         ) from error
+
+
+def kinds_in_lines(lines: Sequence[str]) -> dict[str, str]:
+    """What columns are, which is written as ``name=kind`` with commas between them.
+
+    Examples
+    --------
+    >>> kinds_in_lines(["clicks=count, failed=binary", '"a, b"=categorical'])
+    {'clicks': 'count', 'failed': 'binary', 'a, b': 'categorical'}
+    """
+    found = {}
+    for line in lines:
+        for entry in re.findall(r'(?:"[^"]*"|[^,"])+', line):
+            name, sign, kind = entry.strip().rpartition("=")
+            if not sign or not name.strip():
+                raise ValueError(f"kinds: {entry.strip()!r} is not of the form name=kind, as in clicks=count")
+            found[name.strip().strip('"')] = kind.strip()
+    return found
+
+
+def _kind_words(value: Any) -> list[str]:
+    """Kinds of columns from a file: a table, or text as on the command line."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return value
+    if not isinstance(value, dict) or not all(isinstance(kind, str) for kind in value.values()):
+        raise ValueError(
+            f'{_KINDS!r} is {_shown(value)}, but must be a table such as {{clicks = "count"}}, or text such as '
+            '"clicks=count"'
+        )
+    return [f'"{name}"={kind}' for name, kind in value.items()]
 
 
 def takes_whole_numbers(hint: Any) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import minimum_filter1d
 
-from latentdo.data.table import DataWarning
+from latentdo.data.remarks import DataWarning
 from latentdo.notices import warn
 
 Array = NDArray[np.float64]
@@ -81,9 +81,22 @@ class Atoms:
     masses: tuple[tuple[Mass, ...], ...]
 
     @classmethod
-    def of(cls, x: Array, regimes: NDArray[np.int64] | None = None) -> Atoms:
-        """Look at the columns of ``x [n, d]``; zero may be what the interventions of known regimes set."""
-        found = [_look(column, regimes) for column in x.T]
+    def of(
+        cls,
+        x: Array,
+        regimes: NDArray[np.int64] | None = None,
+        continuous: NDArray[np.bool_] | None = None,
+    ) -> Atoms:
+        """Look at the columns of ``x [n, d]``; zero may be what the interventions of known regimes set.
+
+        Only ``continuous`` columns are looked at: of others it is known that rows share their values.
+        """
+        own = np.ones(x.shape[1], dtype=bool) if continuous is None else continuous
+        seen = ~np.isnan(x)
+        found = [
+            _look(column[rows], None if regimes is None else regimes[rows]) if mine else (False, ())
+            for column, rows, mine in zip(x.T, seen.T, own, strict=True)
+        ]
         return cls(tuple(rounded for rounded, _ in found), tuple(masses for _, masses in found))
 
     @property
@@ -102,7 +115,8 @@ class Atoms:
             return x
         out = x.copy()
         for j in np.flatnonzero(self.rounded):
-            out[:, j] = _spread(x[:, j], self.masses[j], rng)
+            seen = ~np.isnan(x[:, j])
+            out[seen, j] = _spread(x[seen, j], self.masses[j], rng)
         return out
 
     def warn(self, x: Array, names: Sequence[str], stacklevel: int = 2) -> None:
@@ -130,7 +144,8 @@ class Atoms:
 
 def at(column: Array, value: float) -> NDArray[np.bool_]:
     """Rows of a column that have a value."""
-    return np.asarray(np.abs(column - value) <= SAME * np.ptp(column))
+    extent = np.fmax.reduce(column) - np.fmin.reduce(column)  # missing cells (NaN) have none
+    return np.asarray(np.abs(column - value) <= SAME * extent)
 
 
 _KINDS: Final = {-1: "at the lower limit", 0: "at", 1: "at the upper limit"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,15 +17,17 @@ from sklearn.utils.validation import check_array
 from latentdo.data.atoms import Atoms
 from latentdo.data.background import Background
 from latentdo.data.circumstances import Circumstances
+from latentdo.data.kinds import Kind, find_kinds
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
+from latentdo.data.missing import check_seen, warn_about_missing
+from latentdo.data.remarks import warn_about_copies, warn_about_repeats, warn_about_shape
 from latentdo.data.table import (
+    LABEL_REMEDY,
     Missing,
     check_finite,
+    check_infinite,
     check_varying,
-    table_to_array,
-    warn_about_copies,
-    warn_about_repeats,
-    warn_about_shape,
+    read_columns,
 )
 from latentdo.data.together import encode_groups, label_groups, read_circumstances
 from latentdo.data.transforms import Preprocessor
@@ -49,11 +51,12 @@ class Dataset:
     Parameters
     ----------
     x : ndarray [n, d] of float64
-        The rows in the user's units, C-contiguous.
+        The rows in the user's units, C-contiguous; codes where columns have levels, NaN where a cell is missing.
     columns : tuple of str
         One name a variable.
     preprocessor : Preprocessor
-        Maps ``x`` to :attr:`z`; fitted on all rows of the table this data set came from.
+        Maps ``x`` to :attr:`z`, and says of what kind columns are; fitted on all rows of the table this data set came
+        from.
     regimes : ndarray [n] of int64, optional
         Index of each row's regime, -1 where unknown. None if nothing is known about any row.
     regime_labels : tuple
@@ -148,6 +151,7 @@ class Dataset:
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
+        kinds: Mapping[str, str | Kind] | None = None,
         missing: Missing = "error",
         allow_constant: bool = False,
     ) -> Self:
@@ -184,8 +188,12 @@ class Dataset:
             See :class:`latentdo.data.transforms.Preprocessor`.
         columns : sequence of str, optional
             For a table, the columns to use, in this order; for an array, the names to give.
-        missing : {"error", "drop"}
-            What to do about rows with NaN or infinite values.
+        kinds : mapping from name to kind, optional
+            What columns are ("continuous", "binary", "count", "categorical") where that is not to be found, see
+            :mod:`latentdo.data.kinds`.
+        missing : {"error", "drop", "model"}
+            What to do about rows with missing values: refuse them, leave them out (those with infinite values too), or
+            keep them, with NaN for what is missing.
         allow_constant : bool
             Accept columns that never vary. They carry no information, so the default is to refuse them.
 
@@ -198,12 +206,14 @@ class Dataset:
         -----
         DataWarning
             If there are no more rows than variables, columns differ in scale by more than 1e6 or copy each other,
-            rows repeat or count very often, values are rounded or shared by many rows, labels were given without saying
-            which of them is observational, or a label with very few rows is spelt almost as another one.
+            rows repeat or count very often, values are rounded or shared by many rows, cells are missing, labels were
+            given without saying which of them is observational, or a label with very few rows is spelt almost as
+            another one.
         """
-        if missing not in ("error", "drop"):
-            raise ValueError(f'missing={missing!r} is unknown; use "error" or "drop".')
-        values, names = table_to_array(X, columns)
+        if missing not in get_args(Missing):
+            raise ValueError(f'missing={missing!r} is unknown; use "error", "drop" or "model".')
+        label_remedy = LABEL_REMEDY if regimes is None else None
+        values, names, given, coded = read_columns(X, columns, kinds, label_remedy=label_remedy)
         n_all = len(values)
         kept = np.arange(n_all)
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -217,20 +227,28 @@ class Dataset:
             kept, values = kept[whole], values[whole]
             if len(kept) < min(2, n_all):
                 raise ValueError(
-                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; drop the columns "
-                    "with the most missing values first, or fill them in."
+                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; keep the others with "
+                    'missing="model", or drop the columns with the most missing values first.'
                 )
-        check_finite(values, names, row_index=kept)
-        check_array(values, ensure_min_samples=2)
+        found_kinds = find_kinds(values, names, coded, given, look_for_counts=transform == "none")
+        if missing == "model":
+            check_infinite(values, names, row_index=kept)
+            check_seen(values, names)
+        else:
+            check_finite(values, names, row_index=kept)
+        check_array(values, ensure_min_samples=2, ensure_all_finite=False)
         if not allow_constant:
             check_varying(values, names)
         where = read_circumstances(kept, n_all, index, time=time, series=series, batch=batch, weights=weights)
-        preprocessor = Preprocessor.fit(values, transform, names, row_index=kept, weights=where.weight)
-        spread = np.where(values.min(axis=0) < values.max(axis=0), preprocessor.scale, 0.0)
+        preprocessor = Preprocessor.fit(values, transform, names, kept, where.weight, found_kinds)
+        varying = np.fmin.reduce(values) < np.fmax.reduce(values)
+        spread = np.where(varying & preprocessor.continuous, preprocessor.scale, 0.0)
         warn_about_shape(len(values), spread, names)
+        standardised = preprocessor.forward(values)
+        for j in np.flatnonzero(varying & ~preprocessor.continuous):
+            standardised[:, j] = (values[:, j] - np.nanmean(values[:, j])) / np.nanstd(values[:, j])
         warn_about_copies(
-            preprocessor.forward(values)[:, spread > 0.0],
-            [name for name, s in zip(names, spread, strict=True) if s],
+            standardised[:, varying], [name for name, s in zip(names, varying, strict=True) if s]
         )
         warn_about_repeats(values)
         values.setflags(write=False)
@@ -244,6 +262,7 @@ class Dataset:
                 "groups were given together with time or series; rows of a group share their regime, neighbours in "
                 "time only tend to: choose one."
             )
+        warn_about_missing(values, names, found.blocks)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -261,6 +280,16 @@ class Dataset:
         found = replace(found, regimes=codes, regime_labels=labels, targets=matrix)
         found.atoms.warn(values, names)
         return found
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What every column is."""
+        return self.preprocessor.kinds
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some column is not continuous."""
+        return not self.preprocessor.continuous.all()
 
     @property
     def n_rows(self) -> int:
@@ -361,7 +390,7 @@ class Dataset:
 
     @cached_property
     def z(self) -> Array:
-        """The transformed and standardised rows ``[n, d]``, read-only."""
+        """The transformed and standardised rows ``[n, d]``, read-only; 0/1, counts and codes of levels as they are."""
         z = np.ascontiguousarray(self.preprocessor.forward(self.x))
         if self.expected is not None and self.unit is not None:
             z = (z - self.expected) / self.unit
@@ -369,9 +398,14 @@ class Dataset:
         return z
 
     @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing, ``[n, d]``."""
+        return np.isnan(self.x)
+
+    @cached_property
     def atoms(self) -> Atoms:
         """What is not continuous about the columns: rounded values, limits, zeros."""
-        return Atoms.of(self.x, self.regimes)
+        return Atoms.of(self.x, self.regimes, self.preprocessor.continuous)
 
     def spread(self, random_state: int) -> Self:
         """The same rows with rounded values spread over their rounding, for a fit; see :class:`Atoms`."""
@@ -450,8 +484,8 @@ class Dataset:
         return self.take(np.flatnonzero(first[of_row])), self.take(np.flatnonzero(~first[of_row]))
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows in the user's units, as a table with the variables' names."""
-        return pd.DataFrame(self.x, columns=list(self.columns))
+        """The rows in the user's units, as a table with the names of variables and levels."""
+        return self.preprocessor.to_frame(self.x)
 
     def labels(self) -> list[Hashable | None] | None:
         """The user's label of every row, None where it is unknown; None if nothing is known of any row."""

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latentdo.data.table import DataWarning, aligned_array
+from latentdo.data.remarks import DataWarning
+from latentdo.data.table import aligned_array
 from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed
 from latentdo.notices import warn

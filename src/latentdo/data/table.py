@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -11,36 +11,56 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from latentdo.data.kinds import MOST_LEVELS, Kind, kind_name, levels_of, read_kinds, too_many
+from latentdo.data.remarks import DataWarning, is_label_name, looks_like_labels
 from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed, shown
 from latentdo.notices import warn
 
 Array = NDArray[np.float64]
-Missing = Literal["error", "drop"]
+Missing = Literal["error", "drop", "model"]
 
 _SHOWN = 8  # at most so many names in one message
-_SCALE_RATIO = 1e6
-_FEWEST_ROW_NUMBERS = 10  # a few measurements may rise in steps of one by chance
-_BLOCK = 512  # columns compared with all others at once
-COPY = 1e-4
-"""Columns whose correlation is nearer to one than this are copies, maybe with an error: of one per cent it is 5e-5."""
-
-_LABEL_NAMES = frozenset(
-    {"batch", "cluster", "cohort", "condition", "drug", "environment", "experiment", "genotype", "group",
-     "intervention", "label", "perturbation", "regime", "sgrna", "strain", "target", "treatment"}
-)  # fmt: skip
 _EXACT = 2.0**53  # larger integers are not exact in float64
+LABEL_REMEDY = "drop it from X and pass it as regimes= to fit"
 
 
-class DataWarning(UserWarning):
-    """The data can be used, but something about them deserves a look."""
+class Columns(NamedTuple):
+    """A table as numbers ``[n, d]``, its names, what the user says of columns, and what codes among them stand for."""
+
+    values: Array
+    names: tuple[str, ...]
+    given: Mapping[str, str | Kind]
+    coded: Mapping[str, Kind]
+
+
+def read_columns(
+    X: Any,
+    columns: Sequence[str] | None = None,
+    kinds: Any = None,
+    text_remedy: str = "drop them",
+    label_remedy: str | None = LABEL_REMEDY,
+) -> Columns:
+    """As :func:`table_to_array`, but text and categories become codes of their levels where they are levels.
+
+    ``kinds`` is what the user says of columns: a dict from their names, or None.
+    """
+    table = _columns_of(X)
+    if table is None:
+        values, names = table_to_array(X, columns)
+        return Columns(values, names, read_kinds(kinds, names), {})
+    wanted = _wanted(table, columns)
+    given = read_kinds(kinds, wanted)
+    table = {name: table[name] for name in wanted}
+    coded = _code_levels(table, given, text_remedy, label_remedy)
+    return Columns(_matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted), given, coded)
 
 
 def table_to_array(
     X: Any,
     columns: Sequence[str] | None = None,
     text_remedy: str = "drop them",
-    label_remedy: str | None = "drop it from X and pass it as regimes= to fit",
+    label_remedy: str | None = LABEL_REMEDY,
 ) -> tuple[Array, tuple[str, ...]]:
     """Turn any table into a new float64 matrix and its names, refusing what is not a number.
 
@@ -85,15 +105,28 @@ def table_to_array(
         if len(names) != values.shape[1]:
             raise ValueError(f"columns holds {len(names)} names, but X has {values.shape[1]} columns.")
         return values, tuple(names)
+    wanted = _wanted(table, columns)
+    return _matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted)
+
+
+def _wanted(table: Mapping[str, Any], columns: Sequence[str] | None) -> list[str]:
+    """Names of the columns to use."""
     wanted = list(table) if columns is None else [str(c) for c in columns]
     check_names(wanted)
     absent = [name for name in wanted if name not in table]
     if absent:
         raise ValueError(f"X has no column {listed(absent)}; its columns are {listed(table)}.")
-    return _matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted)
+    return wanted
 
 
-def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInterventionDAG") -> Array:
+def validate_rows(
+    X: Any,
+    columns: Sequence[str],
+    kinds: Sequence[Kind] = (),
+    *,
+    estimator: str = "LatentInterventionDAG",
+    missing: Missing = "error",
+) -> Array:
     """Check new rows against the variables of a fitted model.
 
     Parameters
@@ -102,18 +135,22 @@ def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInt
         A table is aligned by name, whatever the order of its columns; an array must have the fitted order.
     columns : sequence of str
         Names of the variables seen in ``fit``.
+    kinds : sequence of Kind
+        What these are, if not all continuous; levels may be called by their names or, in an array, by their codes.
     estimator : str
         Name for the message.
+    missing : {"error", "drop", "model"}
+        Only "model" lets missing cells pass: new rows are not dropped, since every one of them wants an answer.
 
     Returns
     -------
     ndarray [n, d] of float64
-        Finite values in the order of ``columns``.
+        Finite values in the order of ``columns``, or NaN.
 
     Raises
     ------
     ValueError
-        If columns are missing or unexpected, or values are not finite.
+        If columns are missing or unexpected, values are not finite, or a level was not there in ``fit``.
 
     Examples
     --------
@@ -122,12 +159,18 @@ def validate_rows(X: Any, columns: Sequence[str], *, estimator: str = "LatentInt
     array([[2., 1.]])
     """
     mismatch = f"X has {{found}} features, but {estimator} is expecting {{d}} features as input."
-    values = aligned_array(X, columns, mismatch)
-    check_finite(values, columns, remedy="remove these rows or fill them in")
+    values = aligned_array(X, columns, mismatch, kinds=kinds)
+    if missing == "model":
+        check_infinite(values, columns)
+    else:
+        remedy = 'remove these rows, fill them in, or sum missing cells out with set_params(missing="model")'
+        check_finite(values, columns, remedy=remedy)
     return values
 
 
-def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X") -> Array:
+def aligned_array(
+    X: Any, columns: Sequence[str], mismatch: str, who: str = "X", kinds: Sequence[Kind] = ()
+) -> Array:
     """Turn a table with exactly these columns, in any order, or an array in this order, into numbers.
 
     ``mismatch`` is the message for an array with another number of columns, ``who`` the name of the table.
@@ -137,6 +180,9 @@ def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X")
         values = _array(X)
         if values.shape[1] != len(columns):
             raise ValueError(mismatch.format(found=values.shape[1], d=len(columns)))
+        for j, kind in enumerate(kinds):
+            if kind.is_discrete:
+                values[:, j] = kind.encode(pd.Series(values[:, j]), columns[j])
         return values
     absent = [name for name in columns if name not in table]
     extra = [name for name in table if name not in columns]
@@ -146,6 +192,9 @@ def aligned_array(X: Any, columns: Sequence[str], mismatch: str, who: str = "X")
             f"The columns of {who} do not match the variables: {'; '.join(parts)}. Pass exactly "
             f"{listed(columns)}, in any order, or an array without names in this order."
         )
+    for name, kind in zip(columns, kinds, strict=False):
+        if kind.levels or (kind.is_discrete and _is_numeric(table[name])):
+            table[name] = pd.Series(kind.encode(table[name], name))
     return _matrix(table, list(columns), len(X))
 
 
@@ -173,14 +222,37 @@ def check_labels(column: Iterable[Any], name: str, where: str) -> None:
 def check_finite(
     values: Array,
     names: Sequence[str],
-    remedy: str = 'pass missing="drop" to leave out these rows, or fill them in',
+    remedy: str | None = None,
     row_index: NDArray[np.int64] | None = None,
 ) -> None:
     """Refuse NaN and infinity, naming the first cell and the count in each column.
 
     ``row_index`` are the numbers of rows in the user's table, if some were left out before.
     """
-    bad = ~np.isfinite(values)
+    if remedy is None:
+        others = (
+            "correct them"
+            if np.isinf(values).any()
+            else 'missing="model" to keep them and sum these cells out'
+        )
+        remedy = f'pass missing="drop" to leave out these rows, or {others}'
+    _refuse(~np.isfinite(values), values, names, "NaN or infinity", remedy, row_index)
+
+
+def check_infinite(values: Array, names: Sequence[str], row_index: NDArray[np.int64] | None = None) -> None:
+    """The same of infinity alone, where NaN stands for a missing cell."""
+    remedy = "correct these cells, or leave them empty (NaN) if nothing is known of their values"
+    _refuse(np.isinf(values), values, names, "infinity", remedy, row_index)
+
+
+def _refuse(
+    bad: NDArray[np.bool_],
+    values: Array,
+    names: Sequence[str],
+    what: str,
+    remedy: str,
+    row_index: NDArray[np.int64] | None,
+) -> None:
     if not bad.any():
         return
     row, j = (int(i) for i in np.argwhere(bad)[0])
@@ -189,7 +261,7 @@ def check_finite(
     more = f", ... ({len(counts)} columns in all)" if len(counts) > _SHOWN else ""
     shown = row if row_index is None else int(row_index[row])
     raise ValueError(
-        f"Input X contains NaN or infinity: the first is {kind} in row {shown} (counted from 0), column "
+        f"Input X contains {what}: the first is {kind} in row {shown} (counted from 0), column "
         f"{names[j]!r}. Such cells by column: {', '.join(counts[:_SHOWN])}{more}. To go on, {remedy}."
     )
 
@@ -200,113 +272,12 @@ def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these
         raise ValueError(
             "There is only one row, and nothing can be learnt from one; check the separator and the file."
         )
-    constant = [names[int(j)] for j in np.flatnonzero(values.min(axis=0) == values.max(axis=0))]
+    constant = [names[int(j)] for j in np.flatnonzero(np.fmin.reduce(values) == np.fmax.reduce(values))]
     if constant:
         raise ValueError(
             f"Constant columns: {listed(constant)}. A variable that never changes has no causes or effects "
             f"that data could show; {remedy}."
         )
-
-
-def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: int = 2) -> None:
-    """Warn of too few rows, and of columns whose standard deviations hint at a wrong unit."""
-    d = len(names)
-    if n <= d:
-        message = f"There are only {n} rows for {d} variables; a graph found in so few rows means little."
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
-    varying = np.flatnonzero(spread > 0.0)
-    if varying.size == 0:
-        return
-    low, high = (int(varying[pick(spread[varying])]) for pick in (np.argmin, np.argmax))
-    if spread[high] > _SCALE_RATIO * spread[low]:
-        message = (
-            f"Columns differ hugely in scale: the standard deviation of {names[high]!r} is "
-            f"{spread[high]:.3g}, that of {names[low]!r} is {spread[low]:.3g}. Each column is standardised, "
-            "so this does no harm if the units are right; check them."
-        )
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
-
-
-def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
-    """Warn of columns that are linear copies of each other, or nearly: no data can tell which of them causes anything.
-
-    ``z`` are standardised columns, ``[n, d]``.
-    """
-    if len(z) < 3:
-        return
-    copies: list[tuple[int, int]] = []
-    for first in range(0, z.shape[1], _BLOCK):  # all pairs at once would fill gigabytes in wide tables
-        correlation = np.abs(z[:, first : first + _BLOCK].T @ z[:, first:]) / len(z)
-        found = np.argwhere(np.triu(correlation > 1.0 - COPY, 1)) + first
-        copies += [(int(i), int(j)) for i, j in found]
-    if copies:
-        pairs = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in copies[:_SHOWN])
-        message = (
-            f"Columns that are copies of each other up to scale, or nearly: {pairs}. Causes and effects of such a pair "
-            "cannot be told apart; drop one of each."
-        )
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
-
-
-def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
-    """Warn of rows that occur more than once: they count as independent evidence, which copies are not.
-
-    ``values`` are rows in the user's units, ``[n, d]``. A single variable, or whole numbers, repeat by nature.
-    """
-    n, d = values.shape
-    if n < 3 or d < 2 or not (values % 1.0).any(axis=0).all():
-        return
-    # Equal rows have equal hashes (zeros lose their sign); unequal ones differ but for one in 2**64 pairs.
-    bits = np.ascontiguousarray(values + 0.0).view(np.uint64)
-    multipliers = np.random.default_rng(0).integers(1, 2**63, d, dtype=np.uint64) * np.uint64(2) + np.uint64(
-        1
-    )
-    mixed = (bits ^ (bits >> np.uint64(29))) * multipliers
-    hashes = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
-    copies = n - len(np.unique(hashes))
-    if copies:
-        message = (
-            f"{copies} of {n} rows repeat an earlier row exactly. If they were copied by mistake, for instance when "
-            "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too sure."
-        )
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
-
-
-def looks_like_labels(name: str, column: pd.Series[Any]) -> bool:
-    """Whether a column seems to hold the condition of each row: by its name, or because its entries recur.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> looks_like_labels("x", pd.Series(["drug", "none"] * 10)), looks_like_labels("x", pd.Series(["a", "b", "c"]))
-    (True, False)
-    """
-    try:
-        distinct = column.nunique()
-    except TypeError:  # lists and other things without a hash
-        return False
-    return 2 <= distinct <= (max(0.5 * len(column), 3) if _is_label_name(name) else 0.2 * len(column))
-
-
-def _is_label_name(name: str) -> bool:
-    return name.strip().lower().removesuffix("s") in _LABEL_NAMES
-
-
-def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklevel: int = 2) -> None:
-    """Warn of row numbers, and of whole numbers under a name like "condition": neither is a variable of a graph."""
-    for j, name in enumerate(names):
-        column = values[:, j]
-        if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
-            message = (
-                f"Column {name!r} is used as a variable, but counts the rows: drop=[{name!r}] leaves it out."
-            )
-            warn(message, DataWarning, stacklevel=stacklevel + 1)
-        if _is_label_name(name) and not (column % 1.0).any() and looks_like_labels(name, pd.Series(column)):
-            message = (
-                f"Column {name!r} is used as a variable, but looks like the condition of each row. If it is, "
-                f"{remedy.format(name=repr(name))}."
-            )
-            warn(message, DataWarning, stacklevel=stacklevel + 1)
 
 
 def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
@@ -384,6 +355,59 @@ def _matrix(
     return values
 
 
+def _code_levels(
+    table: dict[str, pd.Series[Any]],
+    given: Mapping[str, str | Kind],
+    text_remedy: str,
+    label_remedy: str | None,
+) -> dict[str, Kind]:
+    """Put codes in the place of levels, in the table; what they stand for.
+
+    Text that could be a mistake (some of it reads as numbers), the names of rows (it hardly recurs) or their conditions
+    (by the name of the column) is left alone, unless the user says what it is.
+    """
+    coded = {}
+    for name, column in table.items():
+        said = given.get(name)
+        is_category = isinstance(column.dtype, pd.CategoricalDtype)
+        if isinstance(said, Kind) and said.levels:
+            kind: Kind | None = said
+            codes = said.encode(column, name)
+        elif kind_name(said) in ("continuous", "count"):
+            continue
+        elif pd.api.types.is_bool_dtype(column.dtype):
+            kind, codes = levels_of(column.astype(object))
+        elif (is_category or not _is_numeric(column)) and _has_levels(
+            column, sure=is_category or said is not None
+        ):
+            if said is None and label_remedy and is_label_name(name):
+                advice = label_remedy.format(name=repr(name))
+                raise ValueError(
+                    f"Non-numeric columns: {name!r} (row 0, counted from 0, is {shown(column.iloc[0])}). If {name!r} "
+                    f"says under which condition each row was measured, {advice}; if it is a variable, say "
+                    f"kinds={{{name!r}: 'categorical'}}; otherwise {text_remedy}."
+                )
+            kind, codes = levels_of(column)
+            number = column.nunique()
+            if kind is None and number > MOST_LEVELS:
+                raise ValueError(too_many(name, number))
+        else:
+            continue
+        if kind is not None:
+            table[name], coded[name] = pd.Series(codes), kind
+    return coded
+
+
+def _has_levels(column: pd.Series[Any], *, sure: bool) -> bool:
+    """Whether the entries of a column are levels; if that is not ``sure``, text that recurs and is no number."""
+    entries = column.to_numpy(dtype=object)
+    entries = entries[~pd.isna(entries)]
+    if sure:
+        return all(isinstance(entry, Hashable) for entry in entries)
+    is_text = all(isinstance(entry, str) and not _reads_as_number(entry) for entry in entries)
+    return is_text and 1 < len(set(entries)) <= 0.5 * len(entries)
+
+
 def _is_numeric(column: pd.Series[Any]) -> bool:
     if column.dtype == object:
         return _first_text(column) is None
@@ -417,7 +441,7 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
         )
     return (
         f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])}); {remedy}, correct "
-        "the entries, or encode categories as 0/1 columns, for example with pandas.get_dummies."
+        f"the entries, or, if they are levels of a category, say kinds={{{names[0]!r}: 'categorical'}}."
     )
 
 

@@ -1,17 +1,23 @@
 """Column-wise transforms and standardisation, with the Jacobian that log-densities need.
 
 The model is fitted to ``z = (t(x) - mean) / scale``, where ``t`` acts on each column alone. A density of the
-user's data therefore is ``log p(x) = log p(z) + log |dz/dx|``; :class:`Preprocessor` supplies both terms.
+user's data therefore is ``log p(x) = log p(z) + log |dz/dx|``; :class:`Preprocessor` supplies both terms. Columns of
+other kinds than continuous stay what they are, 0/1, counts or codes of levels: they have probabilities, which no unit
+changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal, Self, cast, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
+
+from latentdo.data.kinds import CONTINUOUS, Kind
 
 TransformName = Literal["none", "log", "log1p", "rank-gaussian"]
 TRANSFORMS: Final[tuple[str, ...]] = get_args(TransformName)
@@ -45,6 +51,8 @@ class Preprocessor:
     knots : tuple of (ndarray, ndarray), one a column
         Per-column state of ``"rank-gaussian"``: increasing values, and the normal quantile at each.
         Empty for the other transforms, which have no state.
+    kinds : tuple of Kind
+        What the columns are; all continuous by default.
 
     Examples
     --------
@@ -65,6 +73,12 @@ class Preprocessor:
     mean: Array
     scale: Array
     knots: tuple[tuple[Array, Array], ...] = ()
+    kinds: tuple[Kind, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Columns of which nothing is said are continuous."""
+        if not self.kinds:
+            object.__setattr__(self, "kinds", (CONTINUOUS,) * len(self.columns))
 
     @classmethod
     def fit(
@@ -74,13 +88,14 @@ class Preprocessor:
         columns: tuple[str, ...] | None = None,
         row_index: NDArray[np.int64] | None = None,
         weights: Array | None = None,
+        kinds: tuple[Kind, ...] = (),
     ) -> Self:
         """Learn the transform and the scaling from ``x [n, d]``.
 
         Parameters
         ----------
         x : array [n, d]
-            Finite numbers in the user's units.
+            Finite numbers in the user's units, or NaN for cells that are missing: they have no part in it.
         transform : {"none", "log", "log1p", "rank-gaussian"}
             Applied to every column.
         columns : tuple of str, optional
@@ -89,6 +104,8 @@ class Preprocessor:
             Row numbers for messages, where rows of the user's table were dropped before.
         weights : ndarray [n], optional
             How often every row counts.
+        kinds : tuple of Kind, optional
+            What the columns are; only continuous ones are transformed.
 
         Raises
         ------
@@ -104,29 +121,72 @@ class Preprocessor:
             raise ValueError(f"Expected a 2D array with at least one row, got shape {values.shape}.")
         if columns is None:
             columns = tuple(f"X{j + 1}" for j in range(values.shape[1]))
-        _check_float64(np.abs(values).max(axis=0) < _LARGEST, columns, "are too large")
-        constant = np.ptp(values, axis=0) == 0.0
-        _check_float64(constant | (np.ptp(values, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
+        if any(kind.is_discrete for kind in kinds):
+            return cls._fit_continuous(values, transform, columns, row_index, weights, kinds)
+        _check_float64(np.fmax.reduce(np.abs(values)) < _LARGEST, columns, "are too large")
+        constant = _range(values) == 0.0
+        _check_float64(constant | (_range(values) > 1.0 / _LARGEST), columns, "vary too little")
         name = cast("TransformName", transform)
         d = values.shape[1]
         knots = tuple(_rank_knots(values[:, j], weights) for j in range(d)) if name == "rank-gaussian" else ()
         raw = cls(name, tuple(columns), np.zeros(d), np.ones(d), knots)
         raw._check_domain(values, row_index)
         transformed = raw._transformed(values)
-        if weights is None:
-            mean, scale = transformed.mean(axis=0), transformed.std(axis=0)
-        else:
-            mean = np.average(transformed, axis=0, weights=weights)
-            scale = np.sqrt(np.average((transformed - mean) ** 2, axis=0, weights=weights))
-        mean[constant] = transformed[0, constant]
+        mean, scale = _mean_and_scale(transformed, weights)
+        mean[constant] = np.fmax.reduce(transformed)[constant]
         scale[constant] = 1.0
-        _check_float64(constant | (np.ptp(transformed, axis=0) > 1.0 / _LARGEST), columns, "vary too little")
+        _check_float64(constant | (_range(transformed) > 1.0 / _LARGEST), columns, "vary too little")
         return cls(name, tuple(columns), _frozen(mean), _frozen(scale), knots)
+
+    @classmethod
+    def _fit_continuous(
+        cls,
+        values: Array,
+        transform: str,
+        columns: tuple[str, ...],
+        row_index: NDArray[np.int64] | None,
+        weights: Array | None,
+        kinds: tuple[Kind, ...],
+    ) -> Self:
+        """The same where only some columns are continuous."""
+        own = np.array([not kind.is_discrete for kind in kinds])
+        mean, scale = np.zeros(len(kinds)), np.ones(len(kinds))
+        knots = [_AS_IT_IS for _ in kinds] if transform == "rank-gaussian" else []
+        if own.any():
+            names = tuple(np.array(columns, dtype=object)[own])
+            part = cls.fit(values[:, own], transform, names, row_index, weights)
+            mean[own], scale[own] = part.mean, part.scale
+            for j, pair in zip(np.flatnonzero(own), part.knots, strict=False):
+                knots[j] = pair
+        name = cast("TransformName", transform)
+        return cls(name, tuple(columns), _frozen(mean), _frozen(scale), tuple(knots), kinds)
 
     @property
     def n_variables(self) -> int:
         """Number of columns ``d``."""
         return len(self.columns)
+
+    @cached_property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which columns are continuous, ``[d]``."""
+        return np.array([not kind.is_discrete for kind in self.kinds], dtype=bool)
+
+    @cached_property
+    def _part(self) -> Self:
+        """The same for the continuous columns alone."""
+        own = np.flatnonzero(self.continuous)
+        knots = tuple(self.knots[j] for j in own) if self.knots else ()
+        return type(self)(
+            self.transform, tuple(self.columns[j] for j in own), self.mean[own], self.scale[own], knots
+        )
+
+    def to_frame(self, x: ArrayLike) -> pd.DataFrame:
+        """Rows ``x [n, d]`` as a table, levels by their names."""
+        values = self._checked(x)
+        if self.continuous.all():
+            return pd.DataFrame(values, columns=list(self.columns))
+        decoded = [kind.decode(column) for kind, column in zip(self.kinds, values.T, strict=True)]
+        return pd.DataFrame(dict(enumerate(decoded))).set_axis(list(self.columns), axis=1)
 
     def forward(self, x: ArrayLike) -> Array:
         """Transform, then standardise: ``x [n, d]`` in the user's units to ``z [n, d]``.
@@ -137,6 +197,10 @@ class Preprocessor:
             If a value lies outside the domain of the transform; the message names row, column and remedy.
         """
         values = self._checked(x)
+        if not self.continuous.all():
+            out = values.copy()
+            out[:, self.continuous] = self._part.forward(values[:, self.continuous])
+            return out
         self._check_domain(values)
         return (self._transformed(values) - self.mean) / self.scale
 
@@ -145,6 +209,10 @@ class Preprocessor:
 
         Under a logarithm a ``z`` too large for float64 gives infinity, without a warning.
         """
+        if not self.continuous.all():
+            out = self._checked(z).copy()
+            out[:, self.continuous] = self._part.inverse(out[:, self.continuous])
+            return out
         t = self._checked(z) * self.scale + self.mean
         with np.errstate(over="ignore"):
             if self.transform == "log":
@@ -161,22 +229,27 @@ class Preprocessor:
         Parameters
         ----------
         x : array [n, d]
-            Rows in the user's units. At a knot of ``"rank-gaussian"`` the slope to its right is used.
+            Rows in the user's units. At a knot of ``"rank-gaussian"`` the slope to its right is used. Missing cells
+            (NaN) are not counted.
 
         Returns
         -------
         ndarray [n]
         """
         values = self._checked(x)
+        if not self.continuous.all():
+            return self._part.log_jacobian(values[:, self.continuous])
         self._check_domain(values)
-        total = np.full(values.shape[0], -np.log(self.scale).sum())
+        seen = ~np.isnan(values)
+        total = -np.where(seen, np.log(self.scale), 0.0).sum(axis=1)
         if self.transform == "log":
-            total -= np.log(values).sum(axis=1)
+            total -= np.nansum(np.log(values), axis=1)
         elif self.transform == "log1p":
-            total -= np.log1p(values).sum(axis=1)
+            total -= np.nansum(np.log1p(values), axis=1)
         for j, (xs, zs) in enumerate(self.knots):
-            total += np.log(_slopes(xs, zs))[np.searchsorted(xs, values[:, j], side="right")]
-        return total
+            slopes = np.log(_slopes(xs, zs))[np.searchsorted(xs, values[:, j], side="right")]
+            total += np.where(seen[:, j], slopes, 0.0)
+        return cast("Array", total)
 
     def forward_column(self, column: str, values: ArrayLike) -> Array:
         """Standardise values of one variable, as ``do={"PKA": 1.5}`` needs.
@@ -203,6 +276,7 @@ class Preprocessor:
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
             "knots": [[xs.tolist(), zs.tolist()] for xs, zs in self.knots],
+            **({} if self.continuous.all() else {"kinds": [kind.to_dict() for kind in self.kinds]}),
         }
 
     @classmethod
@@ -228,6 +302,7 @@ class Preprocessor:
                 (_frozen(np.asarray(xs, dtype=np.float64)), _frozen(np.asarray(zs, dtype=np.float64)))
                 for xs, zs in state["knots"]
             ),
+            kinds=tuple(Kind.from_dict(kind) for kind in state.get("kinds", ())),
         )
         loaded._check()
         return loaded
@@ -235,6 +310,8 @@ class Preprocessor:
     def _check(self) -> None:
         """Refuse a map that could not have been fitted: it would turn good rows into NaN."""
         d = self.n_variables
+        if len(self.kinds) != d:
+            raise ValueError(f"{len(self.kinds)} kinds are not those of {d} columns.")
         if self.mean.shape != (d,) or self.scale.shape != (d,):
             raise ValueError(
                 f"mean and scale have the shapes {self.mean.shape} and {self.scale.shape}, not {(d,)}."
@@ -257,7 +334,9 @@ class Preprocessor:
             raise ValueError(f"There is no variable {column!r}; the variables are {', '.join(self.columns)}.")
         j = self.columns.index(column)
         at = slice(j, j + 1)
-        return type(self)(self.transform, (column,), self.mean[at], self.scale[at], self.knots[at])
+        return type(self)(
+            self.transform, (column,), self.mean[at], self.scale[at], self.knots[at], self.kinds[at]
+        )
 
     def _checked(self, values: ArrayLike) -> Array:
         array = np.asarray(values, dtype=np.float64)
@@ -270,7 +349,7 @@ class Preprocessor:
         bound = _LOWER_BOUND.get(self.transform)
         if bound is None:
             return
-        bad = ~(values > bound)
+        bad = ~((values > bound) | np.isnan(values))
         if bad.any():
             row, j = (int(i) for i in np.argwhere(bad)[0])
             shown = row if row_index is None else int(row_index[row])
@@ -298,12 +377,34 @@ class Preprocessor:
         return out
 
 
+_AS_IT_IS = (np.array([0.0, 1.0]), np.array([0.0, 1.0]))  # knots of a column that is not transformed
+
+
 def _check_float64(good: NDArray[np.bool_], columns: tuple[str, ...], what: str) -> None:
     for j in np.flatnonzero(~good):
         raise ValueError(
             f"The values of column {columns[j]!r} {what} for float64 arithmetic; "
             "express the column in another unit, or drop it."
         )
+
+
+def _range(values: Array) -> Array:
+    """Largest less smallest value of every column, missing cells left out."""
+    return cast("Array", np.fmax.reduce(values) - np.fmin.reduce(values))
+
+
+def _mean_and_scale(values: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column, missing cells left out."""
+    seen = ~np.isnan(values)
+    if seen.all():
+        if weights is None:
+            return values.mean(axis=0), values.std(axis=0)
+        mean = np.average(values, axis=0, weights=weights)
+        return mean, np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
+    shares = seen * (np.ones(len(values)) if weights is None else weights)[:, None]
+    shares /= shares.sum(axis=0)
+    mean = np.where(seen, shares * values, 0.0).sum(axis=0)
+    return mean, np.sqrt(np.where(seen, shares * (values - mean) ** 2, 0.0).sum(axis=0))
 
 
 def _frozen(array: Array) -> Array:
@@ -317,8 +418,9 @@ def _rank_knots(column: Array, weights: Array | None = None) -> tuple[Array, Arr
     Ties share their mean rank. Knots are spaced by equal mass, refined geometrically towards both ends, so
     that tails are resolved where rows are few, out to the extremes.
     """
-    values, which = np.unique(column, return_inverse=True)
-    counts = np.bincount(which, weights)
+    seen = ~np.isnan(column)
+    values, which = np.unique(column[seen], return_inverse=True)
+    counts = np.bincount(which, None if weights is None else weights[seen])
     n = counts.sum()
     quantiles = ndtri((np.cumsum(counts) - counts / 2.0) / n)
     segments = max(2, min(_MAX_SEGMENTS, int(n // _ROWS_PER_SEGMENT)))

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from latentdo.data.labels import is_reordered
-from latentdo.data.table import DataWarning
+from latentdo.data.remarks import DataWarning
 from latentdo.data.tensors import without_gradient
 from latentdo.notices import warn
 

@@ -60,7 +60,8 @@ def refit(
     """Simulate and fit once; a message instead if that was impossible. Runs in a worker."""
     rng = np.random.default_rng([seed, number])
     X, z, regimes, told = _simulate(result, known, max_rows, rng)
-    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)))
+    kinds = dict(zip(result.columns, result.kinds, strict=True))
+    estimator = clone(template).set_params(random_state=int(rng.integers(2**31)), kinds=kinds)
     arguments: dict[str, Any] = {}
     if told.labels is not None:
         arguments["regimes"] = pd.Series(told.labels, dtype=object)
@@ -130,7 +131,7 @@ def _simulate(
     for k in np.unique(regimes):
         own = regimes == k
         z[own] = model.sample(int(own.sum()), int(k), rng)
-    X = pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+    X = result.preprocessor.to_frame(result.preprocessor.inverse(z))
     return X, z, np.asarray(regimes, dtype=np.int64), known
 
 

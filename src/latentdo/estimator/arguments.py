@@ -15,6 +15,7 @@ from latentdo.choices import DENSITY, INTERVENTION, NOISE, OPTIONS, SOLVER
 from latentdo.data import Dataset
 from latentdo.data.background import MOST_LAGS
 from latentdo.data.circumstances import PERIODS
+from latentdo.data.kinds import find_kinds, read_kinds
 from latentdo.files import check_seconds
 from latentdo.messages import shown
 from latentdo.solvers.dispatch import Request
@@ -129,6 +130,18 @@ def check_number_of_labels(dataset: Dataset, max_regimes: int) -> None:
         )
 
 
+def check_continuous(sample: Dataset, kinds: Any) -> None:
+    """Refuse streamed rows with columns of other kinds, found in a sample of the rows or given."""
+    found = find_kinds(sample.x.copy(), sample.columns, {}, read_kinds(kinds, sample.columns))
+    for name, kind in zip(sample.columns, found, strict=True):
+        if kind.is_discrete:
+            raise ValueError(
+                f"Rows that are streamed are fitted with lines, for continuous columns only, and {name!r} is "
+                f"{kind.kind}; leave it out, call it continuous with kinds={{{name!r}: 'continuous'}}, or fit as many "
+                "rows as fit into memory"
+            )
+
+
 def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
     """What the solvers are asked for."""
     p = parameters
@@ -190,7 +203,7 @@ def plain_arguments(parameters: Mapping[str, Any]) -> dict[str, Any]:
             plain[name] = value.tolist()
         elif isinstance(value, (np.integer, np.floating)):
             plain[name] = value.item()
-        elif value is None or isinstance(value, (bool, int, float, str, list, tuple)):
+        elif value is None or isinstance(value, (bool, int, float, str, list, tuple, dict)):
             plain[name] = value
         else:
             plain[name] = None if name == "random_state" else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,26 +15,36 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Dataset, DataWarning
+from latentdo.data import Dataset, DataWarning, Missing
+from latentdo.data.kinds import as_words, describe_kinds
+from latentdo.data.missing import missing_by_regime
 from latentdo.estimator.arguments import (
     HiddenParameter,
     check_arguments,
+    check_continuous,
     check_number_of_labels,
     make_request,
     plain_arguments,
     seed_of,
 )
-from latentdo.estimator.messages import STREAMED_AS_THEY_ARE, at_the_limit, contested, noting, print_step
+from latentdo.estimator.messages import (
+    STREAMED_AS_THEY_ARE,
+    at_the_limit,
+    contested,
+    noting,
+    past_is_left,
+    print_step,
+)
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
 from latentdo.model.assignment import Groups
+from latentdo.model.incomplete import assign_seen
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
 from latentdo.notices import is_part, warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
-from latentdo.solvers.hidden_values import responsibilities_of_seen
 
 Array = NDArray[np.float64]
 
@@ -66,6 +76,11 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
         "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
         have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
+    kinds : dict from column to kind, optional
+        What columns are, "continuous", "binary", "count" or "categorical", where it is not to be found from the table:
+        ``{"clicks": "count"}``. Found are booleans, numbers with two values, text and pandas categories with few
+        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. Anything
+        but continuous columns needs ``solver="search"``, and no networks.
     lags : {"auto", 0, 1, 2}
         With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
         of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.
@@ -94,16 +109,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     observational : hashable
         Which label is observational, where regimes are given; None if there is none.
     transform : {"none", "log", "log1p", "rank-gaussian"}
-        Applied to every column before standardising. Read it back with ``get_params()["transform"]``.
+        Applied to every continuous column before standardising. Read it back with ``get_params()["transform"]``.
     concentration : float, optional
         Concentration (alpha) of the Dirichlet process over regimes; None for the default. Gradient solvers only.
     learning_rate : float, optional
         Learning rate of the gradient solvers; None for the default.
-    missing : {"error", "drop"}
-        What to do about rows with missing values.
+    missing : {"error", "drop", "model"}
+        What to do about rows with missing values: refuse them, leave them out, or keep them and sum missing cells out.
+        "model" assumes that cells are missing at random: given what was measured in their row, their values had no part
+        in it. New rows (``predict``, ``score``) may then lack cells, too.
     resamples : int
         Half-samples that probabilities of edges and targets are averaged over, each begun where the fit ended; 0 for
-        the plain posterior. Lines and curves only, on up to 20 000 rows that are not in order of time.
+        the plain posterior. Not for networks, nor for more than 20 000 rows.
     n_init : int
         Largest number of different starts; the linear search and that with networks stop earlier if two agree; gradient
         solvers have one for four.
@@ -186,6 +203,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         edge_prior: float | ArrayLike | None = None,
         *,
         noise: str = "auto",
+        kinds: Mapping[str, str] | None = None,
         lags: int | str = "auto",
         seasonality: str | float | Sequence[str | float] | None = "auto",
         target_prior: float | None = None,
@@ -197,7 +215,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         max_parents: int | None = None,
         observational: Hashable = 0,
         transform: str = "none",
-        missing: str = "error",
+        missing: Missing = "error",
         resamples: int = 4,
         n_init: int = 4,
         random_state: Any = 0,
@@ -209,6 +227,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ) -> None:
         self.density = density
         self.noise = noise
+        self.kinds = kinds
         self.lags = lags
         self.seasonality = seasonality
         self.intervention = intervention
@@ -316,9 +335,15 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 sample_weight=sample_weight,
                 observational=self.observational,
                 transform=parameters["transform"],
+                kinds=self.kinds,
                 missing=parameters["missing"],
             )
         check_number_of_labels(dataset, self.max_regimes)
+        if dataset.is_mixed:
+            notes.append(describe_kinds(dataset.kinds, dataset.columns))
+        if left := past_is_left(dataset):
+            notes.append(left)
+            warn(left, DataWarning, stacklevel=2)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
@@ -326,8 +351,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(notes[-1], UserWarning, stacklevel=2)
         if dataset.weight is not None and request.chosen_density.search == "auto":
             notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
-        result = solve(dataset, request, report)
-        self._conclude(result, dataset, notes, request.random_state)
+        result, fitted = solve(dataset, request, report)
+        self._conclude(result, dataset, notes, fitted, request.random_state)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         return self
@@ -384,6 +409,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 ranks=Ranks.current(),
             )
         sample = stream.sample
+        check_continuous(sample, self.kinds)
         check_number_of_labels(sample, self.max_regimes)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
@@ -394,15 +420,24 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report, stream.group_regimes)
         result = replace(result, data_hash=stream.content_hash)
-        self._conclude(result, sample, notes, request.random_state, streamed_rows=stream.n_rows)
+        self._conclude(result, sample, notes, sample, request.random_state, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)
         self.sample_ = sample.to_frame().set_axis(sample.row_index, axis=0)
         return self
 
     def _conclude(
-        self, result: FitResult, dataset: Dataset, notes: list[str], seed: int, **more: int
+        self,
+        result: FitResult,
+        dataset: Dataset,
+        notes: list[str],
+        fitted: Dataset,
+        seed: int,
+        **more: int,
     ) -> None:
-        """Keep the result together with what was asked for and what is to be said about it."""
+        """Keep the result together with what was asked for and what is to be said about it.
+
+        ``fitted`` are the rows as they were fitted, with hidden and missing values drawn.
+        """
         try:
             result.check()
         except ValueError as error:
@@ -415,6 +450,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             notes.append(capped)
             warn(capped, UserWarning, stacklevel=3)
         kept = {name: v for name, v in self.get_params().items() if not name.startswith("checkpoint")}
+        kept["kinds"] = as_words(self.kinds)
         configuration = {**plain_arguments(kept), **more}
         if dataset.regimes is not None:
             configuration["labelled_rows"] = int((dataset.regimes >= 0).sum())
@@ -430,8 +466,16 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["weight"] = dataset.total
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
-        self._labels, self._dataset = dataset.labels(), dataset
-        result = self._with_checks(self._with_segments(result, dataset), dataset, seed)
+        if dataset.missing.any():
+            configuration["missing_cells"] = int(dataset.missing.sum())
+            regimes = (result.responsibilities, result.regime_names)
+            if uneven := missing_by_regime(dataset.x, dataset.columns, *regimes, dataset.blocks):
+                notes.append(uneven)
+                warn(uneven, DataWarning, stacklevel=3)
+        self._labels, self._dataset, self._fitted = dataset.labels(), dataset, fitted
+        whole = np.where(dataset.missing, fitted.x, dataset.x)
+        result = self._with_segments(result, dataset, whole)
+        result = self._with_checks(result, dataset, fitted, seed)
         said = (*self._failures(result), *notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
@@ -439,14 +483,14 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
     @staticmethod
-    def _with_checks(result: FitResult, dataset: Dataset, seed: int) -> FitResult:
+    def _with_checks(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int) -> FitResult:
         """The same result with what the rows say against it."""
         from latentdo.checks import capped, check_fit
 
         if result.status == "interrupted" or is_part():
             return result
         try:
-            found = check_fit(result, dataset, seed)
+            found = check_fit(result, dataset, fitted, seed)
         except KeyboardInterrupt:
             return replace(
                 result, status="interrupted", message="nobody has looked at what speaks against it"
@@ -469,7 +513,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         return said
 
     @staticmethod
-    def _with_segments(result: FitResult, dataset: Dataset) -> FitResult:
+    def _with_segments(result: FitResult, dataset: Dataset, whole: Array) -> FitResult:
         """The same result with what regimes do to variables, and when."""
         from latentdo.segments import find_segments, weigh_targets
 
@@ -477,8 +521,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         units = Groups.of(None, where.weight)
         if where.time is not None:
             units = Series.by_time(where.time, where.series, dataset.n_rows, where.weight)
-        rows = result.read(dataset.x, where, units)
-        explained, moved = weigh_targets(result.model, rows, result.responsibilities)
+        rows = result.read(whole, where, units)
+        explained, moved = weigh_targets(result.model, rows, result.responsibilities, result.kinds)
         segments = None if where.time is None else find_segments(result, rows)
         return replace(result, explained=explained, moved=moved, segments=segments)
 
@@ -496,16 +540,18 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
         With ``time`` or ``series``, see :meth:`fit`, given all rows that are passed, earlier and later ones.
 
-        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing.
+        Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing. So do missing cells,
+        with ``missing="model"``; a row of nothing else has the weights of the regimes.
         """
         rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
         zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
-        return responsibilities_of_seen(self.result_.model, rows.z, (rows.x == 0.0) & zeros, rows.units)
+        z = np.where((rows.x == 0.0) & zeros, np.nan, rows.z)
+        return assign_seen(self.result_.model, z, units=rows.units).responsibilities
 
     def score_samples(
         self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
     ) -> Array:
-        """Log-density of new rows in the user's units, regimes summed out, ``[n]``.
+        """Log-density of new rows in the user's units, regimes and missing cells summed out, ``[n]``.
 
         The rows of a group are not independent given the model, because they share a regime that nobody knows: the
         log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
@@ -515,8 +561,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
 
     def _score_read(self, rows: Rows) -> Array:
         """Log-density of rows in the user's units, as often as they count, ``[n]``."""
-        density = self.result_.model.score_samples(rows.z, rows.units)
-        change = self.result_.preprocessor.log_jacobian(rows.x) - np.log(rows.unit).sum(axis=1)
+        density = assign_seen(self.result_.model, rows.z, units=rows.units).log_likelihood
+        units = np.where(np.isnan(rows.x), 0.0, np.log(rows.unit))
+        change = self.result_.preprocessor.log_jacobian(rows.x) - units.sum(axis=1)
         return np.asarray(density + rows.units.counted(change))
 
     def score(

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from latentdo.data import Dataset
+from latentdo.messages import listed
 from latentdo.notices import collecting, warn
 from latentdo.result import FitResult
 
@@ -15,6 +17,19 @@ STREAMED_AS_THEY_ARE = (
     "allows for it."
 )
 """What is said of streamed rows that are not quite continuous."""
+
+
+def past_is_left(dataset: Dataset) -> str:
+    """What to say if rows are in order of time, but what the past explains cannot be taken away; empty otherwise."""
+    named = zip(dataset.columns, dataset.kinds, strict=True)
+    discrete = {name: "continuous" for name, kind in named if kind.is_discrete}
+    if not discrete or dataset.time is None:
+        return ""
+    return (
+        f"What the past and cycles explain is not taken away, because {listed([*discrete])} "
+        f"{'is' if len(discrete) == 1 else 'are'} not continuous: noise that remembers may look like regimes. Compare "
+        f"with a fit that calls {'it' if len(discrete) == 1 else 'them'} so, kinds={discrete}."
+    )
 
 
 @contextmanager

@@ -18,6 +18,7 @@ def read_rows(estimator: BaseEstimator, X: Any, **known: Any) -> Dataset:
         **known,
         observational=parameters["observational"],
         transform=parameters["transform"],
+        kinds=parameters["kinds"],
         missing=parameters["missing"],
     )
 

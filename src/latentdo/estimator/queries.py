@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Dataset, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data import Dataset, Missing, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data.kinds import CONTINUOUS, Kind
+from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
-from latentdo.model.assignment import Groups, Units
+from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
+from latentdo.solvers.hidden_values import fill_again
 
 if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
@@ -34,14 +37,16 @@ class Questions:
     regimes_: NDArray[np.int64]
     regime_names_: tuple[Hashable, ...]
     n_regimes_: int
+    missing: Missing
     _labels: list[Hashable | None] | None
     _dataset: Dataset
+    _fitted: Dataset
 
     def sample(
         self,
         n: int = 1,
         regime: Hashable = 0,
-        do: Mapping[str, float] | None = None,
+        do: Mapping[str, Any] | None = None,
         random_state: Any = 0,
     ) -> pd.DataFrame:
         """Rows drawn from the fitted model, in the user's units.
@@ -53,7 +58,7 @@ class Questions:
         regime : hashable
             Name (or index) of the regime to draw from; 0 is the reference.
         do : dict from variable to value, optional
-            Variables set to a constant, on top of the regime.
+            Variables set to a constant, or a level, on top of the regime.
         random_state : int, RandomState or None
             Source of randomness.
         """
@@ -67,19 +72,18 @@ class Questions:
                 raise ValueError(
                     f"do names {name!r}, which is not a variable; they are {', '.join(result.columns)}"
                 )
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
-                raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
-            fixed[result.columns.index(name)] = float(result.preprocessor.forward_column(name, value)[0])
+            at = result.columns.index(name)
+            fixed[at] = _set_to(result, at, value)
         rng = np.random.default_rng(seed_of(random_state))
         z = result.model.sample(n, self._regime_index(regime), rng, fixed)
-        return pd.DataFrame(result.preprocessor.inverse(z), columns=list(result.columns))
+        return result.preprocessor.to_frame(result.preprocessor.inverse(z))
 
     def effect(
         self,
         cause: str,
         on: str | Sequence[str] | None = None,
         *,
-        do: tuple[float, float] | None = None,
+        do: tuple[Any, Any] | None = None,
         shift: float | None = None,
         regime: Hashable = 0,
         level: float = 0.9,
@@ -95,17 +99,19 @@ class Questions:
             The variable that is changed.
         on : str or sequence of str, optional
             Where to look for the effect; every other variable by default.
-        do : (float, float), optional
-            Compare the worlds in which the cause is set to the first and to the second value.
+        do : (value, value), optional
+            Compare the worlds in which the cause is set to the first and to the second value: numbers, or levels.
         shift : float, optional
             Compare the world as it is with one in which the cause is larger by this much, whatever made it what it is.
-            Without ``do`` and ``shift`` it is about one standard deviation of the cause.
+            Without ``do`` and ``shift`` it is about one standard deviation of the cause; a binary cause is set to its
+            first and to its second level. For a categorical cause say ``do``.
         regime : hashable
             Name (or index) of the regime on top of which this happens.
         level : float
             Coverage of the intervals.
         statistic : {"mean", "median"}
-            What is compared; the median is steadier under a logarithmic transform.
+            What is compared of continuous variables; the median is steadier under a logarithmic transform. Of counts
+            it is the mean, of binary and categorical variables the probability of a level.
         n : int
             Number of rows drawn.
         random_state : int, RandomState or None
@@ -114,11 +120,12 @@ class Questions:
         Returns
         -------
         DataFrame
-            One row a variable. ``change`` is ``after - before``; ``low`` and ``high`` are its interval *given the
-            graph*. Families of densities without a formula for it have no such columns, and ``interval`` says "no
-            interval: use bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the
-            probability that there is any effect, summed over graphs. Where the graph has no path, the change is
-            exactly zero.
+            One row a variable, or a level of it. ``change`` is ``after - before``, a difference of means or of
+            probabilities; where variables are not continuous, ``quantity`` says of what, and ``ratio`` is ``after /
+            before`` of mean counts. ``low`` and ``high`` are the interval of the change *given the graph*. Families of
+            densities without a formula for it have no such columns, and ``interval`` says "no interval: use
+            bootstrap" (:meth:`BootstrapDAG.effect` has intervals for all). ``path_probability`` is the probability
+            that there is any effect, summed over graphs. Where the graph has no path, the change is exactly zero.
         """
         from latentdo.effects import total_effects
 
@@ -164,14 +171,15 @@ class Questions:
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
-            ``deviates`` marks tails below 1 %. ``target`` says whether the regime targets the variable, and
-            ``downstream`` whether it only follows a target.
+            ``deviates`` marks tails below 1 %. Of variables with levels, ``expected`` is the likeliest level, without a
+            range, and ``tail`` the probability of levels that are no likelier than the row's. ``target`` says whether
+            the regime targets the variable, and ``downstream`` whether it only follows a target.
         """
         from latentdo.effects import explain_rows
 
         check_is_fitted(self, "result_")
         if isinstance(X, pd.Series):
-            X = X.to_frame().T.astype(np.float64)
+            X = X.to_frame().T.infer_objects()
         elif isinstance(X, Mapping):
             X = pd.DataFrame([X])
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
@@ -187,6 +195,10 @@ class Questions:
             if rows is None
             else np.array([place[name] for name in rows], dtype=np.int64)
         )
+        # Rows that belong to them decide with them.
+        needed = asked if read.units is SEPARATE else np.arange(len(names))
+        remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
+        check_finite(read.x[needed], self.result_.columns, remedy=remedy, row_index=needed)
         seed = seed_of(random_state)
         return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 
@@ -277,30 +289,34 @@ class Questions:
 
         check_is_fitted(self, "result_")
         seed = seed_of(random_state)
-        dataset = self._fitted_rows(X)
-        given = self.result_.configuration.get("random_state", 0)
+        dataset, fitted = self._fitted_rows(X)
+        given = seed_of(self.result_.configuration.get("random_state", 0))
         checks = [
             dict(one)
             for one in self.result_.checks
-            or [one.to_dict() for one in check_fit(self.result_, dataset, seed_of(given)).checks]
+            or [one.to_dict() for one in check_fit(self.result_, dataset, fitted, given).checks]
         ]
         if refits:
             template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
             checks += [
-                one.to_dict() for one in check_by_refits(self.result_, dataset, template, seed, progress)
+                one.to_dict()
+                for one in check_by_refits(self.result_, dataset, fitted, template, seed, progress)
             ]
         return replace(self.result_, checks=tuple(checks)).check_table()
 
-    def _fitted_rows(self, X: Any) -> Dataset:
-        """The rows that were fitted: those that are remembered, or those that are given."""
+    def _fitted_rows(self, X: Any) -> tuple[Dataset, Dataset]:
+        """The rows that were fitted, as they were passed and as they were fitted: remembered, or given again."""
         result = self.result_
         if X is None:
             if not hasattr(self, "_dataset"):
                 raise ValueError(
                     "a saved model does not hold the rows that were fitted; pass them: falsify(X)"
                 )
-            return self._dataset
-        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+            return self._dataset, self._fitted
+        allowed: Missing = "error" if self.missing == "error" else "model"
+        x = validate_rows(X, result.columns, result.kinds, estimator=type(self).__name__, missing=allowed)
+        if self.missing == "drop":
+            x = x[~np.isnan(x).any(axis=1)]
         labels = self._known_labels()
         names = {name: k for k, name in enumerate(result.regime_names)}
         codes = None if labels is None else np.array([-1 if one is None else names[one] for one in labels])
@@ -308,7 +324,7 @@ class Questions:
             raise ValueError(
                 f"X has {len(x)} rows, but {len(result.responsibilities)} were fitted; pass the rows that were fitted"
             )
-        return Dataset(
+        dataset = Dataset(
             x,
             result.columns,
             result.preprocessor,
@@ -318,12 +334,13 @@ class Questions:
             group_labels=result.group_names,
             where=result.where,
         )
+        return dataset, fill_again(dataset, result, seed_of(result.configuration.get("random_state", 0)))
 
     def _contrast(
         self,
         cause: str,
         on: str | Sequence[str] | None,
-        do: tuple[float, float] | None,
+        do: tuple[Any, Any] | None,
         shift: float | None,
         regime: Hashable,
         level: float,
@@ -350,9 +367,19 @@ class Questions:
             raise ValueError("do and shift were both given; choose one")
         if do is not None and (isinstance(do, str) or not hasattr(do, "__len__") or len(do) != 2):
             raise ValueError(f"do={do!r} must be two values of {cause!r}: from, to")
-        for value in (*(do or ()), 0.0 if shift is None else shift):
-            if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
-                raise ValueError(f"{value!r} is not a value that {cause!r} could take; use a finite number")
+        kind = result.kinds[result.columns.index(cause)]
+        if do is None and shift is None and kind.kind == "binary":
+            do = (kind.levels[0], kind.levels[1])
+        if do is None and kind.levels:
+            raise ValueError(
+                f"{cause!r} has levels, and no size that could be shifted; say from which to which with do=, "
+                f"such as do={kind.levels[:2]!r}; its levels are {', '.join(kind.levels)}"
+            )
+        values = tuple(_value(kind, cause, value) for value in do or ())
+        if shift is not None:
+            _value(CONTINUOUS, cause, shift)
+            if kind.is_discrete and shift % 1.0:
+                raise ValueError(f"shift={shift!r} is not whole, but {cause!r} is a count")
         if not 0.0 < level < 1.0:
             raise ValueError(f"level={level!r} must lie between 0 and 1")
         if statistic not in ("mean", "median"):
@@ -363,7 +390,8 @@ class Questions:
         seed = seed_of(random_state)
         if do is None and shift is None:
             shift = usual_shift(result, cause, at, seed)
-        start, stop = (None, None) if do is None else (float(do[0]), float(do[1]))
+            shift = max(round(shift), 1) if kind.is_discrete else shift
+        start, stop = values or (None, None)
         return Contrast(
             cause,
             tuple(names),
@@ -375,6 +403,7 @@ class Questions:
             statistic=statistic,
             n=n,
             seed=seed,
+            kind=kind,
         )
 
     def _read(
@@ -390,7 +419,9 @@ class Questions:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
-        x = validate_rows(X, result.columns, estimator=type(self).__name__)
+        x = validate_rows(
+            X, result.columns, result.kinds, estimator=type(self).__name__, missing=self.missing
+        )
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -428,3 +459,28 @@ class Questions:
         raise ValueError(
             f"regime {regime!r} does not exist; they are {', '.join(map(str, self.regime_names_))}"
         )
+
+
+def _value(kind: Kind, name: str, value: Any) -> float:
+    """A value of a variable as a number: that of a level is its code."""
+    if kind.is_discrete:
+        try:
+            return kind.code(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{value!r} is not a value that {name!r} could take: {error}") from None
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+        raise ValueError(f"{value!r} is not a value that {name!r} could take; use a finite number")
+    return float(value)
+
+
+def _set_to(result: FitResult, variable: int, value: Any) -> float:
+    """What a variable that is set to a value is inside the model."""
+    name, kind = result.columns[variable], result.kinds[variable]
+    if kind.is_discrete:
+        try:
+            return kind.code(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"do sets {name!r} to {value!r}; {error}") from None
+    if not isinstance(value, (int, float, np.integer, np.floating)) or not np.isfinite(value):
+        raise ValueError(f"do sets {name!r} to {value!r}; use a finite number")
+    return float(result.preprocessor.forward_column(name, value)[0])

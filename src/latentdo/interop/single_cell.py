@@ -32,6 +32,13 @@ class Cells(NamedTuple):
     regimes: pd.Series[Any] | None
     observational: str | None
 
+    @property
+    def kinds(self) -> dict[str, str] | None:
+        """Every gene a count, if a layer of counts was read: whole numbers from 0 on; None to let kinds be found."""
+        values = self.X.to_numpy()
+        counted = np.isfinite(values).all() and (values >= 0.0).all() and not (values % 1.0).any()
+        return dict.fromkeys(self.X.columns, "count") if counted and (values > 1.0).any() else None
+
 
 def from_anndata(
     cells: Any,
@@ -51,7 +58,7 @@ def from_anndata(
     genes : sequence of str, optional
         The variables, in this order; all genes by default. Only these are made dense.
     layer : str, optional
-        Layer to use instead of ``X``.
+        Layer to use instead of ``X``, for example ``"counts"``.
     perturbation : str, optional
         Column of ``obs`` with the perturbation of each cell; None if nothing is known. Without such a column, the name
         "perturbation" means the same.
@@ -63,7 +70,8 @@ def from_anndata(
     Returns
     -------
     Cells
-        ``LatentInterventionDAG(observational=cells.observational).fit(cells.X, regimes=cells.regimes)`` fits it.
+        ``LatentInterventionDAG(observational=cells.observational).fit(cells.X, regimes=cells.regimes)`` fits it. Of a
+        layer of counts, ``cells.kinds`` says so: pass it as ``kinds=``, and no transform.
 
     Raises
     ------
@@ -117,7 +125,7 @@ def to_anndata(
     -------
     AnnData
         ``.varp["latentdo_edge_probabilities"]`` and ``["latentdo_adjacency"]`` (sparse, row causes column),
-        ``.varm["latentdo_targets"]`` (probability that each regime targets the gene),
+        ``.varm["latentdo_targets"]`` (probability that each regime targets the gene), ``.var["latentdo_kind"]``,
         ``.obsm["latentdo_responsibilities"]`` (NaN for cells that were not fitted), ``.obs["latentdo_regime"]`` and, in
         ``.uns["latentdo"]``, names of regimes, configuration, evidence, hash of the data and versions.
 
@@ -134,7 +142,8 @@ def to_anndata(
     if cells is None:
         if X is None:
             raise ValueError("give the cells, or the table X that was fitted")
-        cells = anndata.AnnData(X.set_axis(X.index.astype(str), axis=0)[list(result.columns)])
+        values = result.fitted_values(X)  # levels as their codes
+        cells = anndata.AnnData(pd.DataFrame(values, index=X.index.astype(str), columns=list(result.columns)))
     else:
         cells = cells.copy()
     rows = cells.obs_names if X is None else X.index.astype(str)
@@ -158,6 +167,9 @@ def to_anndata(
     targets = np.zeros((cells.n_vars, result.n_regimes))
     targets[at_genes] = result.target_probabilities.T
     cells.varm[f"{key}_targets"] = targets
+    kinds = pd.Series([None] * cells.n_vars, index=cells.var_names, dtype=object)
+    kinds.iloc[at_genes] = [kind.kind for kind in result.kinds]
+    cells.var[f"{key}_kind"] = pd.Categorical(kinds)
     shares = np.full((cells.n_obs, result.n_regimes), np.nan)
     shares[at_rows] = result.responsibilities
     cells.obsm[f"{key}_responsibilities"] = shares

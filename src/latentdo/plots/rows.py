@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.plots.bars import bars, is_leveled
 from latentdo.plots.style import (
     MARKERS,
     PALETTE,
@@ -23,6 +24,8 @@ from latentdo.plots.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from latentdo.result import FitResult
 
 
 def responsibilities(result: Any, ax: Axes | None = None, *, max_rows: int = 2000) -> Axes:
@@ -61,6 +64,9 @@ def pair(
 ) -> Axes:
     """Scatter two variables in the user's units, coloured by the regime of each row (the paper's figure 1).
 
+    Where one of them is binary, a count or categorical, bars take the place of dots: the mean of ``y``, or the share of
+    one of its levels, by levels or ranges of ``x``, one bar per regime.
+
     Parameters
     ----------
     result : FitResult or fitted estimator
@@ -79,13 +85,10 @@ def pair(
     for name in (x, y):
         if name not in columns:
             raise ValueError(f"There is no variable {name!r}; the variables are {', '.join(columns)}.")
-    values = np.asarray(X[columns] if isinstance(X, pd.DataFrame) else X, dtype=np.float64)
-    if values.shape != (len(result.responsibilities), len(columns)):
-        raise ValueError(
-            f"X has shape {values.shape}, but the fit saw {(len(result.responsibilities), len(columns))}; "
-            "pass the rows that were fitted."
-        )
+    values = result.fitted_values(X)
     ax = ax or new_axes(5.2, 4.4)
+    if is_leveled(result, columns.index(x), columns.index(y)):
+        return _bars(result, values, x, y, ax)
     shown = evenly(len(values), max_rows)
     best = result.regimes[shown]
     for k in np.unique(best):
@@ -107,4 +110,20 @@ def pair(
     ax.set_xlabel(literal(shorten(x, 40)))
     ax.set_ylabel(literal(shorten(y, 40)))
     ax.legend(fontsize=7, markerscale=1.6, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def _bars(result: FitResult, values: NDArray[np.float64], x: str, y: str, ax: Axes) -> Axes:
+    """The same as bars."""
+    found = bars(result, values, result.columns.index(x), result.columns.index(y))
+    drawn = [k for k in range(result.n_regimes) if np.isfinite(found.heights[:, k]).any()]
+    width = 0.8 / max(len(drawn), 1)
+    for order, k in enumerate(drawn):
+        places = np.arange(len(found.groups)) + (order - (len(drawn) - 1) / 2) * width
+        heights = np.nan_to_num(found.heights[:, k])
+        ax.bar(places, heights, 0.9 * width, color=regime_colour(k), label=literal(describe(result, k)))
+    ax.set_xticks(range(len(found.groups)), [literal(shorten(group)) for group in found.groups])
+    ax.set_xlabel(literal(shorten(x, 40)))
+    ax.set_ylabel(literal(shorten(found.words, 40)))
+    ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax

@@ -7,21 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, Final, get_args, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from latentdo.data.missing import check_seen
+from latentdo.data.remarks import warn_about_labels, warn_about_shape
 from latentdo.data.table import (
     Missing,
     check_finite,
+    check_infinite,
     check_labels,
     check_names,
     check_varying,
-    table_to_array,
-    warn_about_labels,
-    warn_about_shape,
+    read_columns,
 )
 from latentdo.data.weights import encode_weights
 from latentdo.messages import listed
@@ -139,8 +140,9 @@ def read_table(
         Use only these variables, in this order.
     drop : sequence of str, optional
         Use all variables but these.
-    missing : {"error", "drop"}
+    missing : {"error", "drop", "model"}
         ``"drop"`` leaves out rows with NaN or infinite values; the index of the result keeps the row numbers.
+        ``"model"`` keeps rows with NaN, for an estimator with ``missing="model"``.
     layer : str, optional
         Layer of an ``.h5ad`` file to use instead of its ``X``.
     separator : str, optional
@@ -155,6 +157,7 @@ def read_table(
     Returns
     -------
     X : pandas.DataFrame [n, d] of float64
+        Columns of text whose entries recur are categories.
     regimes : pandas.Series [n]
         Only with ``regime_column``; same index as ``X``.
     groups : pandas.Series [n]
@@ -208,11 +211,12 @@ class ReadingOptions:
     decimal: str = "."
     encoding: str = "utf-8"
     header: bool = True
+    kinds: Mapping[str, str] | None = None
 
     def check(self, path: Path) -> str:
         """Refuse what cannot be; returns the format of the file."""
-        if self.missing not in ("error", "drop"):
-            raise ValueError(f'missing={self.missing!r} is unknown; use "error" or "drop".')
+        if self.missing not in get_args(Missing):
+            raise ValueError(f'missing={self.missing!r} is unknown; use "error", "drop" or "model".')
         for name, value in (("columns", self.columns), ("drop", self.drop)):
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
@@ -273,8 +277,10 @@ def read_labelled(
         columns = [_take_labels(path, frame, name) for name in names]
         frame = frame[choose(list(frame.columns), names)]
         if kind in SEPARATORS:
-            _check_written(path, frame, options.decimal)
-    X, kept = _numeric(path, frame, options.missing, has_labels="regimes" in asked)
+            said = options.kinds or {}
+            _check_written(path, frame[[n for n in frame.columns if n not in said]], options.decimal)
+    said = {name: kind for name, kind in (options.kinds or {}).items() if name in frame.columns}
+    X, kept = _numeric(path, frame, options.missing, said, has_labels="regimes" in asked)
     if (
         "sample_weight" in asked
     ):  # tables that are written have the rows of the fit, which leaves out the others
@@ -374,12 +380,14 @@ def _check_written(path: Path, frame: pd.DataFrame, decimal: str) -> None:
 
 
 def _numeric(
-    path: Path, frame: pd.DataFrame, missing: Missing, *, has_labels: bool
+    path: Path, frame: pd.DataFrame, missing: Missing, kinds: Mapping[str, str] | None, *, has_labels: bool
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """Refuse what is not a finite, varying number, with the remedies of :func:`read_table`."""
+    """Refuse what is neither a finite, varying number nor a level, with the remedies of :func:`read_table`."""
     try:
-        values, names = table_to_array(
+        values, names, _, coded = read_columns(
             frame,
+            None,
+            kinds,
             text_remedy="pass drop=[...] to leave them out",
             label_remedy=None if has_labels else _LABEL_REMEDY,
         )
@@ -388,12 +396,25 @@ def _numeric(
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))
             values = values[kept]
             if kept.size == 0:
-                raise ValueError("Every row has a missing value; drop the columns with the most of them.")
-        check_finite(values, names)
+                raise ValueError(
+                    'Every row has a missing value; keep them with missing="model", or drop the columns with the most '
+                    "of them."
+                )
+        if missing == "model":
+            check_infinite(values, names)
+            check_seen(values, names)
+        else:
+            check_finite(values, names)
         check_varying(values, names, remedy="pass drop=[...] to leave these columns out")
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
     if not has_labels:
         warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=4)
-    warn_about_shape(len(values), values.std(axis=0), names, stacklevel=4)
-    return pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names)), kept
+    spread = np.where(np.isin(names, list(coded)), 0.0, np.nanstd(values, axis=0))
+    warn_about_shape(len(values), spread, names, stacklevel=4)
+    X = pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names))
+    for name, kind in coded.items():
+        X[name] = (
+            frame[name].iloc[kept] if kind.levels == ("False", "True") else kind.decode(X[name].to_numpy())
+        )
+    return X, kept

@@ -28,7 +28,9 @@ from latentdo.choices import DENSITY
 from latentdo.diagnosis import Diagnosis
 from latentdo.names import visible
 from latentdo.plots import history_curve
+from latentdo.plots.bars import is_leveled
 from latentdo.report import charts, content, drawings, messages, rows, svg
+from latentdo.report.bars import bar_chart
 from latentdo.report.mechanisms import mechanisms
 from latentdo.report.origin import CITATION, installed_versions
 from latentdo.report.support import Support, support_tables
@@ -58,7 +60,8 @@ def render_report(
     result : FitResult
         What was found.
     X : DataFrame or array [n, d], optional
-        The rows that were fitted, in the user's units; adds scatter plots of the surest effects.
+        The rows that were fitted, in the user's units; adds scatter plots of the surest effects, or bars where a
+        variable is not continuous.
     title : str
         Heading of the page.
     versions : mapping from str to str, optional
@@ -159,25 +162,20 @@ def _scatters(
     result: FitResult, X: pd.DataFrame | NDArray[np.float64], edges: list[content.Edge]
 ) -> list[Markup]:
     columns = list(result.columns)
-    values = np.asarray(X[columns] if isinstance(X, pd.DataFrame) else X, dtype=np.float64)
-    if values.shape != (len(result.responsibilities), len(columns)):
-        raise ValueError(
-            f"X has shape {values.shape}, but the fit saw {(len(result.responsibilities), len(columns))}; "
-            "pass the rows that were fitted."
-        )
+    values = result.fitted_values(X)
+    if result.background is not None and result.background.uses_past() and np.isnan(values).any():
+        return []  # nobody knows what to expect of a row after missing cells
     z = result.read(values, result.where).z
     every = np.unique(np.linspace(0, len(z) - 1, min(len(z), _MOST_POINTS)).round().astype(np.int64))
-    return [
-        charts.scatter(
-            result,
-            z,
-            columns.index(edge.cause),
-            columns.index(edge.effect),
-            every,
-            f"Scatter plot of {edge.cause} and {edge.effect}, coloured by regime.",
-        )
-        for edge in edges[:_MOST_PAIRS]
-    ]
+    drawings = []
+    for edge in edges[:_MOST_PAIRS]:
+        cause, effect = columns.index(edge.cause), columns.index(edge.effect)
+        if is_leveled(result, cause, effect):
+            drawings.append(bar_chart(result, values, cause, effect))
+            continue
+        title = f"Scatter plot of {edge.cause} and {edge.effect}, coloured by regime."
+        drawings.append(charts.scatter(result, z, cause, effect, every, title))
+    return drawings
 
 
 def _style(n_regimes: int, graph_width: float, matrix_width: float) -> str:

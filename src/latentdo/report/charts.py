@@ -87,19 +87,36 @@ def _chart(
 
 
 def curve(result: FitResult, cause: Cause, effect: int) -> Markup:
-    """A cause's effect as a small curve: median, and the band that holds 80 % of the draws."""
+    """A cause's effect as a small curve: median, and the band that holds 80 % of the draws; bars, if it has levels."""
     width, height, pad = 150.0, 62.0, 5.0
     x, values = cause.curve[:, 0], cause.curve[:, 1:]
+    label = f"{result.columns[effect]} over {cause.name}: {cause.before} at {cause.low}, {cause.after} at {cause.high}."
+    frame = element("rect", kind="grid", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=4)
     low, span = values.min(), max(float(np.ptp(values)), 1e-9)
+    if cause.has_levels:  # nothing lies between levels
+        low = min(0.0, float(low))
+        tall = (values[:, 1] - low) / max(float(values.max()) - low, 1e-9) * (height - 2 * pad)
+        room = (width - 2 * pad) / len(x)
+        columns = [
+            element(
+                "rect",
+                kind="band",
+                x=pad + (at + 0.15) * room,
+                y=height - pad - size,
+                width=0.7 * room,
+                height=size,
+            )
+            for at, size in enumerate(tall)
+        ]
+        return svg((0, 0, width, height), label, [frame, *columns], "curve")
     xs = pad + (x - x[0]) / max(float(x[-1] - x[0]), 1e-9) * (width - 2 * pad)
     ys = pad + (1 - (values - low) / span) * (height - 2 * pad)
     points = [
         " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(xs, ys[:, column], strict=True)) for column in range(3)
     ]
     upper = " ".join(reversed(points[2].split()))
-    label = f"{result.columns[effect]} over {cause.name}: {cause.before} at {cause.low}, {cause.after} at {cause.high}."
     parts = [
-        element("rect", kind="grid", x=0.5, y=0.5, width=width - 1, height=height - 1, rx=4),
+        frame,
         element("polygon", kind="band", points=f"{points[0]} {upper}"),
         element("polyline", kind="best", points=points[1]),
     ]
@@ -176,7 +193,8 @@ def scatter(
     """Two variables, coloured by regime; axes are those of the fit, their labels in the user's units."""
     size, left, bottom = 300.0, 62.0, 46.0
     names = result.columns
-    low, high = np.quantile(z[:, [cause, effect]], (0.002, 0.998), axis=0)
+    rows = rows[~np.isnan(z[rows, cause] + z[rows, effect])]
+    low, high = np.nanquantile(z[:, [cause, effect]], (0.002, 0.998), axis=0)
     span = np.maximum(high - low, 1e-9)
     low, span = low - 0.05 * span, 1.1 * span
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from latentdo.model.fitted import Array
-from latentdo.plots import regime_quartiles
-from latentdo.report.messages import cell, chance, count, listed, number, short
+from latentdo.plots.changes import discrete_change, quartiles_of, regime_draws
+from latentdo.report.messages import cell, chance, count, listed, number, percent, short
 from latentdo.result import FitResult
 from latentdo.solvers.settings import INVENTED, SURE
 
@@ -89,7 +89,8 @@ def regimes(result: FitResult) -> list[Regime]:
     if result.groups is not None:
         leaders = np.unique(result.groups, return_index=True)[1]
         groups = np.bincount(best[leaders], minlength=result.n_regimes)
-    draws = regime_quartiles(result)
+    draws = regime_draws(result)
+    quartiles = quartiles_of(draws)
     rows = []
     for k in range(result.n_regimes):
         own = result.responsibilities[best == k, k]
@@ -101,7 +102,12 @@ def regimes(result: FitResult) -> list[Regime]:
                 groups=None if groups is None else int(groups[k]),
                 share=float(topology.weights[k]),
                 certainty=float(own.mean()) if own.size else None,
-                effects=tuple(_effect(result, k, j, draws) for j in result.ranked_targets(k)),
+                effects=tuple(
+                    _discrete_effect(result, k, j, draws)
+                    if result.kinds[j].is_discrete
+                    else _effect(result, k, j, quartiles)
+                    for j in result.ranked_targets(k)
+                ),
                 downstream=tuple(result.columns[j] for j in result.followers(k)),
             )
         )
@@ -154,6 +160,35 @@ def _effect(result: FitResult, k: int, j: int, quartiles: Array) -> Effect:
         short=short,
         before=number(float(before[1])),
         after=number(float(after[1])),
+        probability=float(result.target_probabilities[k, j]),
+    )
+
+
+def _discrete_effect(result: FitResult, k: int, j: int, draws: Array) -> Effect:
+    """Compare the mean of a count, or the share of the level that changes most, with the reference."""
+    one = discrete_change(result, draws, k, j)
+    level = None if one.quantity.level is None else result.kinds[j].levels[one.quantity.level]
+    if level is None:
+        ratio = one.after / one.before if one.before > 0 else math.inf
+        before, after = number(one.before), number(one.after)
+        if 0.87 < ratio < 1.15:
+            words, brief = "rewired, similar mean", "rewired"
+        else:
+            verb = "raised" if ratio > 1 else "lowered"
+            words, brief = f"mean {verb}, {_TIMES} {number(ratio)}", f"{_TIMES}{number(ratio)}"
+    else:
+        before, after = (f"{level}: {percent(share)}" for share in (one.before, one.after))
+        if abs(one.after - one.before) < 0.05:
+            words, brief = "rewired, similar shares", "rewired"
+        else:
+            often = "more" if one.after > one.before else "less"
+            words, brief = f"{level} {often} often", f"{level} {percent(one.after)}"
+    return Effect(
+        name=result.columns[j],
+        words=words,
+        short=brief,
+        before=before,
+        after=after,
         probability=float(result.target_probabilities[k, j]),
     )
 

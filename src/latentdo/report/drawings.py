@@ -38,7 +38,8 @@ def graph(result: FitResult, edges: Iterable[Edge]) -> tuple[Markup, float]:
         hit = np.flatnonzero(targets[:, j])
         classes = " ".join(["node", *(f"t{k}" for k in hit)])
         named = ", ".join(str(result.regime_names[k]) for k in hit)
-        title = result.columns[j] + (f" (target of: {named})" if len(hit) else " (never a target)")
+        kind = f", {result.kinds[j].kind}" if result.kinds[j].is_discrete else ""
+        title = result.columns[j] + kind + (f" (target of: {named})" if len(hit) else " (never a target)")
         box = element("rect", x=x - widths[j] / 2, y=y - _BOX / 2, width=widths[j], height=_BOX, rx=9)
         text = element("text", short[j], x=x, y=y + 4.5, text_anchor="middle")
         inside = (element("title", title), box, text)

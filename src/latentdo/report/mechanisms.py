@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentdo.data.quantities import quantities
 from latentdo.model.fitted import Array
 from latentdo.model.mechanisms.base import AdditiveNoise
 from latentdo.report.content import Effect, Regime
-from latentdo.report.messages import number
+from latentdo.report.messages import chance, number
 from latentdo.result import FitResult
 
 _DRAWS = 4000  # and the seed of regime_quartiles: both show the same medians
@@ -27,7 +28,9 @@ class Cause:
     """A direct cause of a variable, and what it does to it with the other causes at their medians.
 
     ``curve`` holds, in standardised units, one row a point: the cause, then the 10 %, 50 % and 90 % quantiles of the
-    effect. ``low`` and ``high`` are the cause's quartiles, ``before`` and ``after`` the medians that follow.
+    effect. ``low`` and ``high`` are the cause's quartiles, ``before`` and ``after`` the medians that follow. Where the
+    effect is not continuous, all three are its mean or the probability of a level; where the cause has levels, points
+    are these, and ``low`` and ``high`` those with the smallest and the largest effect.
     """
 
     index: int
@@ -39,6 +42,7 @@ class Cause:
     before: str
     after: str
     curve: Array
+    has_levels: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +51,7 @@ class Mechanism:
 
     index: int
     name: str
-    low: str
-    median: str
-    high: str
+    usual: str
     equation: str | None
     noise: str | None
     causes: tuple[Cause, ...]
@@ -69,24 +71,29 @@ def mechanisms(result: FitResult, rows: list[Regime]) -> list[Mechanism]:
     """
     z = result.model.sample(_DRAWS, 0, np.random.default_rng(0))
     quartiles = np.quantile(z, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
+    for j, kind in enumerate(result.kinds):
+        if kind.levels:  # whose middle is the commonest one
+            quartiles[2, j] = np.bincount(z[:, j].astype(np.int64)).argmax()
     changed: dict[str, list[tuple[Regime, Effect]]] = {name: [] for name in result.columns}
     for row in rows:
         for effect in row.effects:
             changed[effect.name].append((row, effect))
     adjacency = result.model.topology.adjacency
     found = []
-    for j, name in enumerate(result.columns):
-        low, median, high = _units(result, j, quartiles[[0, 2, 4], j])
+    for j, (name, kind) in enumerate(zip(result.columns, result.kinds, strict=True)):
         found.append(
             Mechanism(
                 index=j,
                 name=name,
-                low=low,
-                median=median,
-                high=high,
+                usual=_usual(result, j, z, quartiles),
                 equation=_equation(result, j),
                 noise=_noise(result, j),
-                causes=tuple(_cause(result, int(i), j, quartiles) for i in np.flatnonzero(adjacency[:, j])),
+                causes=tuple(
+                    _cause(result, int(i), j, quartiles)
+                    if not (result.kinds[i].levels or kind.is_discrete)
+                    else _discrete_cause(result, int(i), j, quartiles)
+                    for i in np.flatnonzero(adjacency[:, j])
+                ),
                 effects=tuple((int(k), result.columns[k]) for k in np.flatnonzero(adjacency[j])),
                 changes=tuple(changed[name]),
             )
@@ -126,6 +133,66 @@ def _cause(result: FitResult, i: int, j: int, quartiles: Array) -> Cause:
         after=after,
         curve=np.column_stack([points[:_GRID], table[:_GRID]]),
     )
+
+
+def _discrete_cause(result: FitResult, i: int, j: int, quartiles: Array) -> Cause:
+    """The same where the cause has levels, or the effect is not continuous: means and probabilities."""
+    levels = result.kinds[i].levels
+    points = (
+        np.arange(len(levels), dtype=np.float64)
+        if levels
+        else np.append(np.linspace(quartiles[0, i], quartiles[4, i], _GRID), quartiles[[1, 3], i])
+    )
+    setting = np.repeat(quartiles[[2]], _DRAWS, axis=0)
+    drawn = []
+    for point in points:
+        setting[:, i] = point
+        values = setting.copy()
+        values[:, j] = result.model.draw_variable(setting, j, 0, np.random.default_rng(1))
+        drawn.append(values if result.kinds[j].is_discrete else result.preprocessor.inverse(values))
+    asked = quantities(result.columns, result.kinds, [j], "median")
+    tables = [(one, np.array([one.of(values) for values in drawn])) for one in asked]
+    quantity, heights = max(tables, key=lambda pair: float(np.ptp(pair[1])))
+    level = None if quantity.level is None else result.kinds[j].levels[quantity.level]
+    start, end = (int(heights.argmin()), int(heights.argmax())) if levels else (-2, -1)
+    before, after = (
+        number(float(value)) if level is None else f"{level} {chance(value)}"
+        for value in heights[[start, end]]
+    )
+    if levels:
+        low, high, verb = levels[start], levels[end], "moves it"
+    else:
+        low, high = _units(result, i, quartiles[[1, 3], i])
+        rises = heights[-1] > heights[-2]
+        verb = ("raises it" if rises else "lowers it") if level is None else "moves it"
+        heights = heights[:_GRID]
+    return Cause(
+        index=i,
+        name=result.columns[i],
+        probability=float(result.edge_probabilities[i, j]),
+        verb=verb,
+        low=low,
+        high=high,
+        before=before,
+        after=after,
+        curve=np.column_stack([points[: len(heights)], heights, heights, heights]),
+        has_levels=bool(levels),
+    )
+
+
+def _usual(result: FitResult, j: int, z: Array, quartiles: Array) -> str:
+    """What is usual of a variable in the reference."""
+    kind = result.kinds[j]
+    if kind.levels:
+        shares = np.bincount(z[:, j].astype(np.int64), minlength=len(kind.levels)) / len(z)
+        named = ", ".join(
+            f"{level} {chance(share)}" for level, share in zip(kind.levels, shares, strict=True)
+        )
+        return f"In the reference: {named}."
+    low, median, high = _units(result, j, quartiles[[0, 2, 4], j])
+    if kind.kind == "count":
+        return f"A count, in the reference mostly between {low} and {high}, mean {number(float(z[:, j].mean()))}."
+    return f"In the reference mostly between {low} and {high}, median {median}."
 
 
 def _units(result: FitResult, variable: int, z: Array) -> list[str]:

@@ -10,6 +10,8 @@ Examples
 
 from latentdo.scm.benchmark import simulate
 from latentdo.scm.curves import Multiplicative, Smooth
+from latentdo.scm.discrete import Bernoulli, Categorical, Discrete, NegativeBinomial, Poisson
+from latentdo.scm.effects import Bent, Effects, Logits, PerLevel, PerLog
 from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
 from latentdo.scm.mechanisms import (
     MLP,
@@ -35,7 +37,7 @@ from latentdo.scm.noise import (
     StudentT,
     Uniform,
 )
-from latentdo.scm.presets import PRESETS, NormalWeights, Preset, SignedUniformWeights
+from latentdo.scm.presets import PRESETS, KindSettings, NormalWeights, Preset, SignedUniformWeights
 from latentdo.scm.service import Service, simulate_service
 from latentdo.scm.simulation import Simulation
 from latentdo.scm.variable import Variable
@@ -48,7 +50,12 @@ __all__ = [
     "AdditiveMechanism",
     "Atomic",
     "Autocorrelated",
+    "Bent",
+    "Bernoulli",
     "Bimodal",
+    "Categorical",
+    "Discrete",
+    "Effects",
     "Exponential",
     "Function",
     "Gamma",
@@ -56,15 +63,21 @@ __all__ = [
     "Heteroscedastic",
     "Imperfect",
     "Intervention",
+    "KindSettings",
     "Laplace",
     "Linear",
+    "Logits",
     "Mechanism",
     "Multiplicative",
+    "NegativeBinomial",
     "Noise",
     "NonadditiveFunction",
     "NonadditiveMLP",
     "NormalWeights",
+    "PerLevel",
+    "PerLog",
     "PointMass",
+    "Poisson",
     "Preset",
     "Service",
     "SignedUniformWeights",

@@ -28,6 +28,10 @@ def compatible(preset: Preset, **kinds: str) -> None:
         refused, needed = ("smooth", "multiplicative", "growing"), "such as 'field'"
     else:
         refused, needed = ("nonlinear", "nonadditive", "imperfect"), "such as 'paper'"
+    if preset.kinds is not None and (one := set(kinds.values()) & {"multiplicative", "growing"}):
+        raise ValueError(
+            f"{sorted(one)[0]!r} needs a preset whose columns are all continuous, such as 'field'"
+        )
     for name, value in kinds.items():
         if value in refused:
             hint = "; 'soft' interventions keep their mechanism here" if value == "imperfect" else ""

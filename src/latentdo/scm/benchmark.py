@@ -12,11 +12,14 @@ from latentdo import graphs
 from latentdo.scm import _arguments
 from latentdo.scm._random import RandomState, as_generator
 from latentdo.scm.calibration import calibrated_scm
+from latentdo.scm.discrete import CONTINUOUS
+from latentdo.scm.mixed_models import draw_exposure, mixed_scm
 from latentdo.scm.model import SCM
 from latentdo.scm.noise import FloatArray
 from latentdo.scm.presets import Preset
 from latentdo.scm.random_models import random_intervention, random_scm, random_targets
 from latentdo.scm.simulation import Simulation
+from latentdo.scm.tables import to_frame
 from latentdo.scm.violations import DEPENDENT_ROWS, VIOLATIONS, violate, with_copies, with_dependent_rows
 
 MechanismKind = Literal["linear", "nonlinear", "nonadditive", "smooth", "multiplicative"]
@@ -73,6 +76,28 @@ def simulate(
     deviations that the variable has in observational rows, and an intervened variable keeps the shape and the
     variance of its noise. Columns come in arbitrary units.
 
+    Four more have columns of other kinds, and are otherwise as ``field``; `KindSettings` says how large effects are.
+
+    ==================  ===================  ===================  ==================  =======================
+    preset              ``mixed``            ``counts``           ``binary``          ``screen``
+    ==================  ===================  ===================  ==================  =======================
+    columns             10: 4 continuous,    8 counts with means  8 of 0 and 1        12: 9 counts with means
+                        2 binary, 2 counts,  of 0.5 to 50                             of 2 to 30,
+                        2 categorical                                                 3 continuous
+    density of edges    1.2 a node           1.2 a node           1.2 a node          1.2 a node
+    n_samples           5000                 5000                 5000                6000
+    n_regimes           5                    5                    5                   7
+    targets             1 or 2               1 or 2               2 or 3              1, a count
+    intervention        2.5 sd; log-odds     means times or over  log-odds            means over 11
+                        :math:`\pm 2.5`;     7.4                  :math:`\pm 4`
+                        means times or over
+                        7.4
+    exposure            none                 log-normal, sd 0.4   none                log-normal, sd 0.5
+    ==================  ===================  ===================  ==================  =======================
+
+    The first target of a regime in ``mixed`` is continuous or a count: an intervention on one binary or categorical
+    column alone hardly shows in rows without labels.
+
     Streams of randomness are separate: with one ``random_state``, changing the number of rows leaves graph,
     mechanisms and interventions as they are, and changing the kind of intervention leaves the observational
     rows as they are (before standardisation). Changing the penetrance leaves the rows as they are that respond.
@@ -88,12 +113,15 @@ def simulate(
         variable without parents is its noise; ``"nonadditive"``: the noise is one more input of the network,
         for variables without parents the only one. Biases are drawn like weights. In ``field``: ``"linear"``;
         ``"smooth"``: a sum of curves, each saturating, wavy or a softplus; ``"multiplicative"``: the effects of
-        the parents multiply.
+        the parents multiply. With other kinds of columns ``"linear"`` or ``"smooth"``, on the scale of the link:
+        binary parents act by being one, counts by ``log(1 + count)``, categories by their level.
     intervention
         ``"stochastic"``: the variable is its intervened noise, :math:`x_j = \tilde\varepsilon_j`;
         ``"atomic"``: it is held at :math:`\pm u`; ``"imperfect"``: the weights of the last layer (of the only
         one, if linear) are drawn afresh, and the noise is replaced by the intervened noise; ``"soft"``: the
-        mechanism stays, and :math:`\pm u` is added to the variable. ``field`` has all but ``"imperfect"``.
+        mechanism stays, and :math:`\pm u` is added to the variable. ``field`` has all but ``"imperfect"``. Where a
+        column is not continuous, :math:`\pm u` is added to the logarithm of its odds or its mean; of a categorical
+        one, the odds of one level drawn afresh are raised.
     n_samples
         Number of rows asked for. Every regime gets ``floor(n_samples * share)``, so a few may be missing:
         10000 rows over 11 regimes are 11 times 909.
@@ -146,14 +174,14 @@ def simulate(
     standardize
         Subtract the mean and divide by the standard deviation of every column over all rows; so do all
         presets but ``field``, where every column has a location and a scale of its own unless ``standardize``
-        is given. A column without any variation is only centred.
+        is given. A column without any variation is only centred; one that is not continuous stays as it is.
     shuffle
         Put the rows into random order; otherwise they are sorted by regime.
 
     Returns
     -------
     Simulation
-        ``X``, ``regimes``, ``groups``, ``targets``, ``adjacency``, the models, and the scaling.
+        ``X``, ``regimes``, ``groups``, ``targets``, ``adjacency``, ``kinds``, the models, and the scaling.
 
     Examples
     --------
@@ -194,17 +222,22 @@ def simulate(
     streams = as_generator(random_state).spawn(6)
     graph_rng, model_rng, target_rng, intervention_rng, row_rng, shuffle_rng = streams
     # Later additions hang below the last stream: a generator that was handed in moves on as it always did.
-    response_rng, unit_rng, violation_rng, visit_rng = shuffle_rng.spawn(4)
+    response_rng, unit_rng, violation_rng, visit_rng, exposure_rng = shuffle_rng.spawn(5)
     names = [f"X{j + 1}" for j in range(d)]
     adjacency = graphs.random_dag(d, **density, kind=graph, rng=graph_rng)
     units = np.ones(d)
-    if settings.signal_to_noise is None:
+    if settings.kinds is not None:
+        scm, units = mixed_scm(adjacency, names, mechanism, noise, settings, model_rng)
+    elif settings.signal_to_noise is None:
         scm = random_scm(adjacency, names, mechanism, noise, settings, model_rng)
     else:
         scm, units = calibrated_scm(adjacency, names, mechanism, noise, noise_scale, settings, model_rng)
     if violation == DEPENDENT_ROWS:
         scm = with_dependent_rows(scm)
-    targets = random_targets(d, k, counts, in_order=in_order, rng=target_rng)
+    column_kinds = np.array(list(scm.kinds.values()))
+    continuous = column_kinds == CONTINUOUS
+    leading = None if settings.kinds is None else np.isin(column_kinds, settings.kinds.leading)
+    targets = random_targets(d, k, counts, in_order=in_order, rng=target_rng, leading=leading)
     regime_scms = [scm]
     for hits, rng in zip(targets[1:], intervention_rng.spawn(k - 1), strict=True):
         hit = np.flatnonzero(hits)
@@ -219,9 +252,16 @@ def simulate(
     assigned = np.repeat(np.arange(k), sizes)
     groups = _groups(sizes, together) if visit is None else _visits(sizes, visit, visit_rng)
     regimes = np.where(response_rng.random(len(assigned))[groups] < responding, assigned, 0)
+    exposure = draw_exposure(settings.kinds, len(assigned), exposure_rng)
     values = np.concatenate(
         [
-            _rows(scm, regime_scm, regimes[assigned == regime] == regime, rng)
+            _rows(
+                scm,
+                regime_scm,
+                regimes[assigned == regime] == regime,
+                rng,
+                None if exposure is None else exposure[assigned == regime],
+            )
             for regime, (regime_scm, rng) in enumerate(zip(regime_scms, row_rng.spawn(k), strict=True))
         ]
     )
@@ -230,17 +270,19 @@ def simulate(
         if visit is not None:  # visits change places, rows of a visit do not
             permutation = np.argsort(visit_rng.permutation(groups.max() + 1)[groups], kind="stable")
         values, regimes, assigned = values[permutation], regimes[permutation], assigned[permutation]
+        exposure = None if exposure is None else exposure[permutation]
         groups = pd.factorize(groups[permutation])[0].astype(np.int64)  # numbers must not tell regimes
     mean, scale = np.zeros(d), np.ones(d)
     if standardize or (standardize is None and not settings.arbitrary_units):
         mean, scale = _pooled_scaling(values)
     elif standardize is None:
         mean, scale = _arbitrary_units(d, unit_rng)
+    mean, scale = np.where(continuous, mean, 0.0), np.where(continuous, scale, 1.0)
     if standardize is not False:
         values = (values - mean) / scale
-    X = pd.DataFrame(values, columns=names)
+    X = to_frame(values, scm.variables)
     if violation is not None:
-        X = violate(X, violation, violation_rng)
+        X = violate(X, violation, violation_rng, scm.kinds)
     return Simulation(
         X=X,
         regimes=regimes,
@@ -253,6 +295,7 @@ def simulate(
         assigned=assigned,
         groups=groups,
         violation=violation,
+        exposure=None if exposure is None else pd.Series(exposure, name="exposure"),
     )
 
 
@@ -273,11 +316,16 @@ def _visits(sizes: npt.NDArray[np.int64], mean: float, rng: np.random.Generator)
 
 
 def _rows(
-    scm: SCM, intervened: SCM, responded: npt.NDArray[np.bool_], rng: np.random.Generator
+    scm: SCM,
+    intervened: SCM,
+    responded: npt.NDArray[np.bool_],
+    rng: np.random.Generator,
+    exposure: FloatArray | None,
 ) -> FloatArray:
     """Rows of one regime; those that did not respond have the noise they would have had, and no intervention."""
-    plain = None if responded.all() else scm.sample_array(len(responded), copy.deepcopy(rng))
-    values = intervened.sample_array(len(responded), rng)
+    n = len(responded)
+    plain = None if responded.all() else scm.sample_array(n, copy.deepcopy(rng), exposure=exposure)
+    values = intervened.sample_array(n, rng, exposure=exposure)
     return values if plain is None else np.where(responded[:, None], values, plain)
 
 

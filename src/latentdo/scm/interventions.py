@@ -8,7 +8,8 @@ stochastic  :math:`x_j = \tilde\varepsilon_j`                                   
 imperfect   :math:`x_j = \tilde\zeta_j(x_{\mathrm{pa}(j)}, \tilde\varepsilon_j)`    `Mechanism`, `Variable`
 ==========  ======================================================================  =======================
 
-Atomic and stochastic interventions are *perfect*: they cut the variable off from its parents.
+Atomic and stochastic interventions are *perfect*: they cut the variable off from its parents. A discrete variable is
+held at a value or a level, and drawn from another distribution of its kind.
 """
 
 from abc import ABC, abstractmethod
@@ -17,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from latentdo.scm.discrete import Discrete, Held
 from latentdo.scm.mechanisms import Linear, Mechanism
 from latentdo.scm.noise import Noise, PointMass
 from latentdo.scm.variable import Variable
@@ -35,14 +37,18 @@ class Intervention(ABC):
 
 @dataclass(frozen=True)
 class Atomic(Intervention):
-    """Hold the variable at ``value``."""
+    """Hold the variable at ``value``: a number, or the name of a level."""
 
     is_perfect = True
 
-    value: float
+    value: float | str
 
-    def apply(self, variable: Variable) -> Variable:  # noqa: ARG002
+    def apply(self, variable: Variable) -> Variable:
         """Return a variable without parents that is always ``value``."""
+        if isinstance(variable.noise, Discrete):
+            return Variable(Linear(), Held.at(self.value, variable.noise))
+        if isinstance(self.value, str):
+            raise TypeError("that is the name of a level, but the variable is continuous; give a number")
         return Variable(Linear(), PointMass(self.value))
 
 
@@ -88,7 +94,7 @@ class Imperfect(Intervention):
         )
 
 
-InterventionLike = Intervention | float | Noise | Mechanism | Variable
+InterventionLike = Intervention | float | str | Noise | Mechanism | Variable
 """What ``scm.do`` accepts for a variable; see the table above."""
 
 
@@ -104,7 +110,9 @@ def as_intervention(value: object, name: str) -> Intervention:
         return Imperfect(value.mechanism, value.noise)
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         return Atomic(float(value))
+    if isinstance(value, str):
+        return Atomic(value)
     raise TypeError(
-        f"do: cannot intervene on {name!r} with {value!r}; give a number (atomic), a Noise (stochastic), "
+        f"do: cannot intervene on {name!r} with {value!r}; give a number or a level (atomic), a Noise (stochastic), "
         "a Mechanism or Variable (imperfect), or an Intervention"
     )

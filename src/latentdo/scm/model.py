@@ -11,10 +11,12 @@ import pandas as pd
 
 from latentdo import graphs
 from latentdo.scm._random import RandomState, as_generator
+from latentdo.scm.discrete import COUNT
 from latentdo.scm.interventions import Intervention, InterventionLike, as_intervention
-from latentdo.scm.mechanisms import Linear, Mechanism
+from latentdo.scm.mechanisms import Mechanism
 from latentdo.scm.moments import linear_moments
 from latentdo.scm.noise import FloatArray, Noise
+from latentdo.scm.tables import to_array, to_frame
 from latentdo.scm.variable import Variable, as_variable
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class SCM:
                 f"the structural equations form the cycle {path}; remove one of these dependences"
             )
         self._index = index
+        self._counts = [variable.kind == COUNT for variable in variables.values()]
         self._adjacency = adjacency
         self._order = graphs.topological_order(adjacency)
 
@@ -138,7 +141,12 @@ class SCM:
     @property
     def is_linear(self) -> bool:
         """Whether every mechanism is linear, so that `mean` and `covariance` are available."""
-        return all(isinstance(variable.mechanism, Linear) for variable in self._variables.values())
+        return all(variable.is_linear for variable in self._variables.values())
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Name to ``"continuous"``, ``"binary"``, ``"count"`` or ``"categorical"``."""
+        return {name: variable.kind for name, variable in self._variables.items()}
 
     def to_networkx(self) -> Any:
         """Graph of the model as a ``networkx.DiGraph`` over the names."""
@@ -195,9 +203,18 @@ class SCM:
         for name, value in given.items():
             self._known(name)
             intervention = as_intervention(value, name)
-            variables[name] = intervention.apply(variables[name])
+            try:
+                variables[name] = intervention.apply(variables[name])
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"do: cannot intervene on {name!r} with {value!r}: {error}") from None
             record[name] = intervention
-            allowed = self.reference[name].parents
+            before, after = self.reference[name], variables[name]
+            if (before.kind, before.levels) != (after.kind, after.levels):
+                raise ValueError(
+                    f"do: {name!r} is {before.kind}, and {after.noise} is {after.kind}; an intervention keeps the "
+                    "kind and the levels of a variable"
+                )
+            allowed = before.parents
             for parent in variables[name].parents:
                 if parent not in allowed:
                     raise ValueError(
@@ -210,7 +227,12 @@ class SCM:
         return result
 
     def sample(
-        self, n: int, random_state: RandomState = None, *, variables: Iterable[str] | str | None = None
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        variables: Iterable[str] | str | None = None,
+        exposure: npt.ArrayLike | None = None,
     ) -> pd.DataFrame:
         """Draw ``n`` rows by ancestral sampling.
 
@@ -227,27 +249,51 @@ class SCM:
         variables
             Which columns to return, in this order; all by default. Only they and their ancestors are
             computed, and the values are those that the whole sample would have.
+        exposure
+            Positive number for each row, such as the library size of a cell over the usual one: all counts of the
+            row are expected to be so many times as large. What a count does to its effects is what ``count /
+            exposure`` does. By default one.
+
+        Returns
+        -------
+        DataFrame
+            Floats, integers for counts and 0/1, and pandas categories.
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
             raise ValueError(f"n must be a number of rows (an integer, at least 0), got {n!r}")
+        exposed = check_exposure(exposure, int(n))
         if variables is None:
-            return pd.DataFrame(self.sample_array(int(n), random_state), columns=list(self.names))
+            return to_frame(self.sample_array(int(n), random_state, exposure=exposed), self._variables)
         wanted = [self._known(name) for name in ([variables] if isinstance(variables, str) else variables)]
-        values = self.sample_array(int(n), random_state, needed=self._with_ancestors(wanted))
-        return pd.DataFrame(values[:, [self._index[name] for name in wanted]], columns=wanted)
+        values = self.sample_array(
+            int(n), random_state, needed=self._with_ancestors(wanted), exposure=exposed
+        )
+        places = [self._index[name] for name in wanted]
+        return to_frame(values[:, places], {name: self._variables[name] for name in wanted})
 
     def sample_array(
-        self, n: int, random_state: RandomState = None, *, needed: frozenset[int] | None = None
+        self,
+        n: int,
+        random_state: RandomState = None,
+        *,
+        needed: frozenset[int] | None = None,
+        exposure: FloatArray | None = None,
     ) -> FloatArray:
-        """`sample` without pandas: ``[n, d]``; columns that are not ``needed`` stay zero."""
+        """`sample` without pandas: ``[n, d]``; columns that are not ``needed`` stay zero, levels are their places."""
+        offset = None if exposure is None else np.log(exposure)
         streams = as_generator(random_state).spawn(len(self))
         # One contiguous row a variable: parents are gathered as rows, which is several times faster.
         values = np.zeros((len(self), n))
+        causes = values if exposure is None else values.copy()  # counts as rates
         equations = list(self._variables.values())
         for position in self._order:
             if needed is None or position in needed:
-                parents = values[self._parents[position]].T
-                values[position] = equations[position].sample(parents, streams[position])
+                parents, counts = causes[self._parents[position]].T, self._counts[position]
+                values[position] = equations[position].sample(
+                    parents, streams[position], offset if counts else None
+                )
+                if exposure is not None:
+                    causes[position] = values[position] / exposure if counts else values[position]
         return values.T.copy()
 
     def mean(self) -> pd.Series:
@@ -272,12 +318,20 @@ class SCM:
         _, covariance = linear_moments(self._variables, self._order, need_variance=True)
         return pd.DataFrame(covariance, index=list(self.names), columns=list(self.names))
 
-    def log_density(self, X: pd.DataFrame | npt.ArrayLike) -> FloatArray:
-        """Exact log-density of every row, shape ``[n]``; additive mechanisms only."""
-        return np.asarray(self.log_density_terms(X).sum(axis=1))
+    def log_density(
+        self, X: pd.DataFrame | npt.ArrayLike, exposure: npt.ArrayLike | None = None
+    ) -> FloatArray:
+        """Exact log-density of every row, shape ``[n]``; additive mechanisms only.
+
+        Discrete variables contribute probabilities. ``exposure`` is as for `sample`.
+        """
+        return np.asarray(self.log_density_terms(X, exposure=exposure).sum(axis=1))
 
     def log_density_terms(
-        self, X: pd.DataFrame | npt.ArrayLike, variables: Iterable[str] | None = None
+        self,
+        X: pd.DataFrame | npt.ArrayLike,
+        variables: Iterable[str] | None = None,
+        exposure: npt.ArrayLike | None = None,
     ) -> FloatArray:
         r"""Terms :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})`, one column a variable.
 
@@ -287,33 +341,32 @@ class SCM:
             Rows ``[n, d]``; a DataFrame is matched by column name, an array by column order.
         variables
             Which terms; all by default.
+        exposure
+            As for `sample`.
         """
         columns = self.columns_of(X).T
+        exposed = check_exposure(exposure, columns.shape[1])
+        offset, causes = None, columns
+        if exposed is not None:
+            offset, causes = np.log(exposed), columns.copy()
+            causes[self._counts] /= exposed
         names = self.names if variables is None else tuple(self._known(name) for name in variables)
         terms = np.empty((columns.shape[1], len(names)))
         for place, name in enumerate(names):
             position = self._index[name]
             try:
                 terms[:, place] = self._variables[name].log_density(
-                    columns[position], columns[self._parents[position]].T
+                    columns[position],
+                    causes[self._parents[position]].T,
+                    offset if self._counts[position] else None,
                 )
             except NotImplementedError as error:
                 raise NotImplementedError(f"variable {name!r}: {error}") from None
         return terms
 
     def columns_of(self, X: pd.DataFrame | npt.ArrayLike) -> FloatArray:
-        """Rows as an array ``[n, d]`` in this model's column order."""
-        if isinstance(X, pd.DataFrame):
-            missing = [name for name in self.names if name not in X.columns]
-            if missing:
-                raise ValueError(f"the data lack the variable {missing[0]!r}; they have {list(X.columns)}")
-            X = X[list(self.names)]
-        values = np.asarray(X, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != len(self):
-            raise ValueError(
-                f"expected rows with {len(self)} columns {list(self.names)}, got shape {values.shape}"
-            )
-        return values
+        """Rows as an array ``[n, d]`` in this model's column order; levels become their places."""
+        return to_array(X, self._variables)
 
     def _known(self, name: str) -> str:
         if name not in self._variables:
@@ -329,6 +382,19 @@ class SCM:
                 needed.add(position)
                 todo.extend(self._parents[position])
         return frozenset(needed)
+
+
+def check_exposure(exposure: npt.ArrayLike | None, n: int) -> FloatArray | None:
+    """One positive number for each of ``n`` rows, or None."""
+    if exposure is None:
+        return None
+    values = np.asarray(exposure, dtype=np.float64)
+    if values.shape != (n,):
+        raise ValueError(f"exposure must have one number for each of the {n} rows, got shape {values.shape}")
+    bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+    if len(bad):
+        raise ValueError(f"exposure must be positive, but row {bad[0]} has {values[bad[0]]:g}")
+    return values
 
 
 def _check_name(name: object) -> str:

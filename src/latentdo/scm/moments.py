@@ -37,11 +37,12 @@ def linear_moments(
     for position in order:
         name = names[position]
         variable = variables[name]
-        if not isinstance(variable.mechanism, Linear):
+        if not variable.is_linear:
             raise ValueError(
-                f"exact moments need linear mechanisms, but {name!r} has {variable.mechanism.formula()}; "
+                f"exact moments need linear mechanisms, but {name!r} has {variable.formula()}; "
                 "estimate them from a large sample instead"
             )
+        assert isinstance(variable.mechanism, Linear)  # what a linear variable has
         constant[position] = variable.mechanism.intercept + variable.noise.mean
         variance[position] = variable.noise.variance
         if not np.isfinite(constant[position]):

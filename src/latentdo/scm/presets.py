@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from latentdo.scm.discrete import BINARY, CATEGORICAL, CONTINUOUS, COUNT, check_kinds
 from latentdo.scm.mechanisms import WeightSampler
 from latentdo.scm.noise import FloatArray
 
@@ -32,6 +33,72 @@ class SignedUniformWeights:
         """Draw an array of weights."""
         sign = 1.0 - 2.0 * rng.integers(0, 2, size=shape)
         return np.asarray(sign * rng.uniform(self.low, self.high, size=shape))
+
+
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class KindSettings:
+    """How columns of other kinds are drawn; all ranges are ``(low, high)`` of uniform distributions.
+
+    Effects are set by the standard deviation of the whole signal of a variable's parents, on the scale of its link, in
+    rows without interventions. For comparison: a change of 1.3 in log-odds takes a probability from 50 % to 79 %, one
+    of 0.7 in a log-mean doubles a count. Logistic noise has the standard deviation 1.8, so the signal of a binary
+    variable explains 25 to 45 % of its latent variable, where that of a continuous one explains 41 to 58 %.
+
+    Parameters
+    ----------
+    pattern
+        Kinds of the columns, repeated as often as there are columns.
+    leading
+        Kinds that the first target of every regime may have; others where the table has none of them. A binary or
+        categorical column alone does not show that it was intervened upon unless it has parents: a mixture of its
+        distributions is one of its distributions.
+    probability
+        Of a one where the parents are at their means.
+    level
+        Mean of a count over all rows without interventions; uniform on the logarithmic scale.
+    dispersion, poisson_share
+        Of negative binomial counts, and the share of counts that are Poisson instead.
+    n_levels
+        Smallest and largest number of levels of a category.
+    log_odds_signal, log_mean_signal
+        Standard deviations of the signals of binary and categorical columns, and of counts.
+    log_odds_shift, log_mean_shift
+        How large a shift by one standard deviation of a continuous column is for the others.
+    downward
+        Whether interventions lower their targets, as knock-downs do, or raise them as often.
+    exposure_spread
+        Standard deviation of the logarithm of a known exposure of every row, such as its library size; zero for none.
+    """
+
+    pattern: tuple[str, ...]
+    leading: tuple[str, ...] = (CONTINUOUS, COUNT)
+    probability: Range = (0.3, 0.7)
+    level: Range = (1.0, 50.0)
+    dispersion: Range = (0.1, 0.5)
+    poisson_share: float = 0.0
+    n_levels: tuple[int, int] = (3, 4)
+    log_odds_signal: Range = (1.0, 1.6)
+    log_mean_signal: Range = (0.5, 0.9)
+    log_odds_shift: float = 1.0
+    log_mean_shift: float = 0.8
+    downward: bool = False
+    exposure_spread: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_kinds((*self.pattern, *self.leading))
+        if not self.pattern:
+            raise ValueError("KindSettings: pattern must name at least one kind")
+        for name in ("probability", "level", "dispersion", "log_odds_signal", "log_mean_signal", "n_levels"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high < (1 if name == "probability" else np.inf):
+                raise ValueError(f"KindSettings: {name}={(low, high)!r} is not a range (low, high)")
+
+    def of(self, d: int) -> tuple[str, ...]:
+        """Kinds of ``d`` columns."""
+        return tuple(self.pattern[j % len(self.pattern)] for j in range(d))
 
 
 @dataclass(frozen=True)
@@ -64,6 +131,8 @@ class Preset:
         variable keeps the shape of its noise. None: weights, shifts and intervened noise are as above.
     arbitrary_units
         Whether columns come in units of their own, a location and a scale drawn for each, or standardised.
+    kinds
+        How columns that are not continuous are drawn; None if all are. Needs ``signal_to_noise``.
 
     Examples
     --------
@@ -87,6 +156,7 @@ class Preset:
     reference_share: float | None = None
     signal_to_noise: tuple[float, float] | None = None
     arbitrary_units: bool = False
+    kinds: KindSettings | None = None
 
     def __post_init__(self) -> None:
         for name in ("noise_variance", "shift", "signal_to_noise"):
@@ -101,6 +171,10 @@ class Preset:
             raise ValueError("Preset: give exactly one of edges_per_node and edge_probability")
         if self.reference_share is not None and not 0 < self.reference_share < 1:
             raise ValueError(f"Preset: reference_share={self.reference_share!r} must lie between 0 and 1")
+        if self.kinds is not None and self.signal_to_noise is None:
+            raise ValueError(
+                "Preset: kinds need signal_to_noise, by which the effects on continuous columns are set"
+            )
 
 
 # Appendix E of the paper; N(m, v) in its tables is read as mean and variance.
@@ -133,8 +207,60 @@ _FIELD = Preset(
     signal_to_noise=(0.7, 1.4),
     arbitrary_units=True,
 )
+# Of ten columns four are continuous, and two each binary, counts and categories.
+_MIXED = replace(
+    _FIELD,
+    n_variables=10,
+    edges_per_node=1.2,
+    n_samples=5000,
+    kinds=KindSettings((CONTINUOUS, BINARY, COUNT, CONTINUOUS, CATEGORICAL), poisson_share=0.5),
+)
+# Nothing but over-dispersed counts, rare and frequent ones, of rows that were counted for unequally long.
+_COUNTS = replace(
+    _FIELD,
+    edges_per_node=1.2,
+    n_samples=5000,
+    kinds=KindSettings((COUNT,), level=(0.5, 50.0), exposure_spread=0.4),
+)
+# Regimes that change one column of 0/1 hardly show; those that change several do, as latent classes do.
+_BINARY = replace(
+    _FIELD,
+    edges_per_node=1.2,
+    n_samples=5000,
+    targets_per_regime=(2, 3),
+    shift=(4.0, 4.0),
+    kinds=KindSettings((BINARY,), leading=(BINARY,), log_odds_signal=(1.4, 2.0)),
+)
+# A screen of single cells: many genes with few molecules, each knocked down to an eleventh, and scores of cells.
+_SCREEN = replace(
+    _FIELD,
+    n_variables=12,
+    edges_per_node=1.2,
+    n_samples=6000,
+    n_regimes=7,
+    targets_per_regime=1,
+    shift=(3.0, 3.0),
+    reference_share=0.3,
+    kinds=KindSettings(
+        (COUNT, COUNT, COUNT, CONTINUOUS),
+        leading=(COUNT,),
+        level=(2.0, 30.0),
+        downward=True,
+        exposure_spread=0.5,
+    ),
+)
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {"paper": _PAPER, "paper-pairs": _PAIRS, "paper-hetero": _HETERO, "dcdi": _DCDI, "field": _FIELD}
+    {
+        "paper": _PAPER,
+        "paper-pairs": _PAIRS,
+        "paper-hetero": _HETERO,
+        "dcdi": _DCDI,
+        "field": _FIELD,
+        "mixed": _MIXED,
+        "counts": _COUNTS,
+        "binary": _BINARY,
+        "screen": _SCREEN,
+    }
 )
 """Name to preset, for `simulate`."""

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from latentdo.scm.discrete import CONTINUOUS, Categorical
 from latentdo.scm.interventions import Atomic, Imperfect, Intervention, Stochastic
 from latentdo.scm.mechanisms import MLP, Heteroscedastic, LayeredMechanism, Linear, NonadditiveMLP
 from latentdo.scm.model import SCM
-from latentdo.scm.noise import Gaussian, centred_noise
+from latentdo.scm.noise import Gaussian, Noise, centred_noise
 from latentdo.scm.presets import Preset
 from latentdo.scm.variable import Variable
 
@@ -55,8 +56,13 @@ def random_intervention(
     """Draw an intervention on one variable; ``unit`` is what its shift is counted in."""
     # Sign and size come first, so that all kinds share them under one seed.
     value = float((1 - 2 * rng.integers(0, 2)) * rng.uniform(*shift)) * unit
+    if preset.kinds is not None and preset.kinds.downward:
+        value = -abs(value)
     if kind == "atomic":
-        return Atomic(value)
+        return Atomic(value if variable.kind == CONTINUOUS else _held_at(variable.noise, value, rng))
+    if isinstance(variable.noise, Categorical):  # which has no direction: one level gains
+        favoured = variable.noise.favouring(str(rng.choice(variable.levels)), abs(value))
+        return Imperfect(noise=favoured) if kind == "soft" else Stochastic(favoured)
     if kind == "soft":
         return _soft(variable, value)
     calibrated = preset.signal_to_noise is not None
@@ -71,6 +77,14 @@ def random_intervention(
     return Imperfect(variable.mechanism.redraw_last_layer(rng, preset.weights), noise)
 
 
+def _held_at(noise: Noise, value: float, rng: np.random.Generator) -> float | str:
+    """What a discrete variable is held at if the shift of its link would have been ``value``."""
+    if isinstance(noise, Categorical):
+        return str(rng.choice(noise.levels))
+    mean = noise.shifted(value).mean
+    return float(round(mean))
+
+
 def _soft(variable: Variable, value: float) -> Imperfect:
     """Move the variable and leave all else as it is."""
     if isinstance(variable.mechanism, Heteroscedastic):  # which would stretch a shift of the noise
@@ -79,7 +93,13 @@ def _soft(variable: Variable, value: float) -> Imperfect:
 
 
 def random_targets(
-    d: int, n_regimes: int, counts: tuple[int, int], *, in_order: bool, rng: np.random.Generator
+    d: int,
+    n_regimes: int,
+    counts: tuple[int, int],
+    *,
+    in_order: bool,
+    rng: np.random.Generator,
+    leading: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.int64]:
     """Draw targets ``[n_regimes, d]``; every regime has a leading variable, and variables take turns.
 
@@ -93,9 +113,13 @@ def random_targets(
         Whether the variables lead in column order, or in an order drawn afresh for every round.
     rng
         Source of randomness.
+    leading
+        Which variables ``[d]`` may lead; all by default.
     """
-    rounds = -(-(n_regimes - 1) // d)
-    leaders = [j for _ in range(rounds) for j in (range(d) if in_order else rng.permutation(d).tolist())]
+    may_lead = np.arange(d) if leading is None or not leading.any() else np.flatnonzero(leading)
+    rounds = -(-(n_regimes - 1) // len(may_lead))
+    turns = (range(len(may_lead)) if in_order else rng.permutation(len(may_lead)) for _ in range(rounds))
+    leaders = [int(may_lead[place]) for turn in turns for place in turn]
     targets = np.zeros((n_regimes, d), dtype=np.int64)
     for regime, leader in zip(range(1, n_regimes), leaders, strict=False):
         count = int(rng.integers(counts[0], counts[1], endpoint=True))

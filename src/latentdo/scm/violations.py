@@ -12,6 +12,8 @@ dependent-rows      the noise of a row resembles that of the row before it (see 
 copies              two columns appear twice, the second time with an error of a hundredth
 log-normal          columns are exponentials of what the model made
 ==================  ========================================================================================
+
+Columns that are not continuous stay as they are, except that zeros also fall on counts: molecules that were missed.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +23,17 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from latentdo.scm.discrete import CONTINUOUS, COUNT
 from latentdo.scm.model import SCM
 from latentdo.scm.noise import Autocorrelated, FloatArray
 from latentdo.scm.variable import Variable
 
 DEPENDENT_ROWS: Final = "dependent-rows"
 COPIES: Final = "copies"
+ZEROS: Final = "zeros"
+MISSED: Final = 0.2
+"""Share of cells that are zero."""
+
 COPY_SUFFIX: Final = "_copy"
 
 
@@ -47,7 +54,7 @@ def _detection_limit(X: FloatArray, rng: np.random.Generator) -> FloatArray:  # 
 
 
 def _zeros(X: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return np.where(rng.random(X.shape) < 0.2, 0.0, X - X.min(axis=0))
+    return np.where(rng.random(X.shape) < MISSED, 0.0, X - X.min(axis=0))
 
 
 def _common_factor(X: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -66,7 +73,7 @@ _CELLS: Mapping[str, Callable[[FloatArray, np.random.Generator], FloatArray]] = 
     {
         "rounding": _rounding,
         "detection-limit": _detection_limit,
-        "zeros": _zeros,
+        ZEROS: _zeros,
         "common-factor": _common_factor,
         "measurement-error": _measurement_error,
         "log-normal": _log_normal,
@@ -80,19 +87,31 @@ VIOLATIONS: Final = (*_CELLS, DEPENDENT_ROWS, COPIES)
 def with_dependent_rows(scm: SCM) -> SCM:
     """Return the same model, except that the noise of a row resembles that of the row before."""
     return SCM(
-        {name: Variable(old.mechanism, Autocorrelated(old.noise)) for name, old in scm.variables.items()}
+        {
+            name: Variable(old.mechanism, Autocorrelated(old.noise)) if old.kind == CONTINUOUS else old
+            for name, old in scm.variables.items()
+        }
     )
 
 
-def violate(X: pd.DataFrame, violation: str, rng: np.random.Generator) -> pd.DataFrame:
+def violate(
+    X: pd.DataFrame, violation: str, rng: np.random.Generator, kinds: Mapping[str, str]
+) -> pd.DataFrame:
     """Return the table as the violation leaves it; dependent rows were drawn as such and stay."""
+    continuous = [name for name in X.columns if kinds[name] == CONTINUOUS]
+    counts = [name for name in X.columns if kinds[name] == COUNT] if violation == ZEROS else []
+    if not continuous and not counts:
+        raise ValueError(f"violation={violation!r} befalls continuous columns, and this table has none")
     if violation == COPIES:
-        chosen = rng.choice(X.columns.to_numpy(), size=min(2, X.shape[1]), replace=False)
+        chosen = rng.choice(np.array(continuous, dtype=object), size=min(2, len(continuous)), replace=False)
         errors = rng.standard_normal((len(X), len(chosen)))
         copies = X[chosen] + 0.01 * X[chosen].std(ddof=0).to_numpy() * errors
         return pd.concat([X, copies.add_suffix(COPY_SUFFIX)], axis=1)
     if violation in _CELLS:
-        return pd.DataFrame(_CELLS[violation](X.to_numpy(), rng), columns=X.columns)
+        changed = _CELLS[violation](X[continuous].to_numpy(), rng)
+        X = X.assign(**dict(zip(continuous, changed.T, strict=True)))
+        for name in counts:
+            X[name] = X[name].where(rng.random(len(X)) >= MISSED, 0)
     return X
 
 

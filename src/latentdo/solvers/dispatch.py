@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY, INTERVENTION, NOISE, SOLVER, Density
 from latentdo.data import Dataset
 from latentdo.graphs.constraints import Constraints, Edge
+from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.family import Families, RowFamily
+from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.model.mechanisms.registry import family_of
 from latentdo.notices import is_part
 from latentdo.ranks import Ranks
@@ -23,23 +26,31 @@ from latentdo.solvers import lines
 from latentdo.solvers.auto_density import solve as solve_by_density
 from latentdo.solvers.background import confounded, rough_graph
 from latentdo.solvers.background import solve as solve_background
-from latentdo.solvers.hidden_values import fill
+from latentdo.solvers.hidden_values import by_what_is_seen, fill, pairs_seen, redraw, whole_rows_suffice
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
 from latentdo.solvers.search.resampling import average
-from latentdo.solvers.search.row_strategy import go_on
+from latentdo.solvers.search.row_strategy import go_on, solve_mixed
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
-from latentdo.solvers.settings import FEWEST_HALVED, RESAMPLED_ROWS, SEARCH_STARTS_A_NETWORK
+from latentdo.solvers.settings import (
+    FEWEST_HALVED,
+    MISSING_ROUNDS,
+    RESAMPLED_ROWS,
+    SEARCH_STARTS_A_NETWORK,
+)
 
 Progress = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What the user asked for, checked; the fields are those of the estimator."""
+    """What the user asked for, checked; the fields are those of the estimator.
+
+    ``measured`` alone follows from the rows, see :class:`.SearchConfiguration`.
+    """
 
     density: str
     noise: str
@@ -64,6 +75,7 @@ class Request:
     lags: int | str = "auto"
     seasonality: str | tuple[str | float, ...] | None = "auto"
     resamples: int = 4
+    measured: float = 1.0
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
         """What is known of the graph beforehand, checked against the names of the variables."""
@@ -105,41 +117,121 @@ class Request:
         return INTERVENTION.resolve(self.intervention, self.chosen_solver).name
 
 
-def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> FitResult:
-    """Fit with the solver that the request asks for, to rows without rounding, limits and zeros."""
+class Solution(NamedTuple):
+    """What was found, and the rows as they were fitted: without rounding, with hidden and missing values drawn."""
+
+    result: FitResult
+    rows: Dataset
+
+
+def solve(dataset: Dataset, request: Request, progress: Progress | None = None) -> Solution:
+    """Fit with the solver that the request asks for, to rows without rounding, limits, zeros and missing cells."""
+    if dataset.is_mixed:
+        _check_kinds(dataset, request)
     rows = dataset.spread(request.random_state)
-    solve_rows = _solve_filled if rows.atoms.has_masses else _solve
-    result = solve_rows(rows, request, progress)
-    return result if rows is dataset else replace(result, data_hash=dataset.content_hash())
+    solve_rows = _solve_incomplete if rows.missing.any() else _solve_filled
+    found = solve_rows(rows, request, progress)
+    if found.rows is not dataset:
+        found = found._replace(result=replace(found.result, data_hash=dataset.content_hash()))
+    missing = replace(request, measured=pairs_seen(rows.missing))
+    return found._replace(result=_averaged(found, missing))
 
 
-def rows_of_fit(dataset: Dataset, random_state: int, *, several: bool) -> Dataset:
-    """The rows as a fit that found one or ``several`` regimes saw them: without rounding, limits and zeros."""
-    rows = dataset.spread(random_state)
-    if not rows.atoms.has_masses:
-        return rows
-    return fill(rows, random_state, clusters=several or dataset.n_regimes > 1)
+def _averaged(found: Solution, request: Request) -> FitResult:
+    """The same result with probabilities averaged over half-samples, where these are cheap.
 
-
-def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
-    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on."""
-    data_hash, known = dataset.content_hash(), dataset.n_regimes > 1
-    filled = fill(dataset, request.random_state, clusters=known)
-    first = replace(_solve(filled, request, progress), data_hash=data_hash)
-    if known or first.n_regimes == 1 or first.status == "interrupted":
-        return first
+    Networks take too long, and a part of a larger question is asked for its structure alone.
+    """
+    result, rows = found
+    density = DENSITY.resolve(result.density, request.chosen_solver)
+    expensive = density.search == "network" or rows.n_rows > RESAMPLED_ROWS or Ranks.current().size > 1
+    apart = request.chosen_solver != "search" or result.status != "converged" or is_part()
+    n_blocks = rows.n_rows if rows.blocks is None else np.unique(rows.blocks).size
+    if not request.resamples or expensive or apart or n_blocks < FEWEST_HALVED:
+        return result
+    began = time.perf_counter()
+    problem = make_problem(rows, _search_configuration(request, request.constraints(rows.columns)))
+    z = result.read(rows.x, rows.where).z
+    problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]))
+    if density.search != "linear" or rows.is_mixed or not lines.is_plain(result.model):
+        problem = replace(problem, learner=RowLearner.of(_family(rows, density), z))
     try:
-        filled = fill(dataset, request.random_state, clusters=True)
-        again = None if first.background is not None else _go_on(filled, request, first, progress)
-        again = _solve(filled, request, progress) if again is None else again
+        means = average(
+            problem, result.model, request.resamples, request.random_state, rows.blocks, request.measured
+        )
     except KeyboardInterrupt:
-        return replace(first, status="interrupted", message="hidden values were filled in only once")
+        return replace(result, status="interrupted", message="probabilities are those of the plain posterior")
     return replace(
-        again,
-        data_hash=data_hash,
-        history=(*first.history, *again.history),
-        seconds=first.seconds + again.seconds,
+        result,
+        model_edge_probabilities=result.edge_probabilities,
+        edge_probabilities=means.edges,
+        ancestor_probabilities=means.ancestors,
+        target_probabilities=result.target_probabilities if means.targets is None else means.targets,
+        seconds=result.seconds + time.perf_counter() - began,
     )
+
+
+def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
+    """Fit the rows of which all is seen; then draw what is missing from what was found, and go on with all rows.
+
+    Where few rows are whole, or a row depends on the one before, missing cells are filled in like what zeros hide.
+    """
+    all_rows = replace(request, measured=pairs_seen(dataset.missing))
+    if whole_rows_suffice(dataset):
+        found = _solve_filled(dataset.take(np.flatnonzero(~dataset.missing.any(axis=1))), request, progress)
+        several = found.result.n_regimes > 1 and dataset.atoms.has_masses
+        found = found._replace(rows=fill(dataset, request.random_state, clusters=several))
+    else:
+        found = _solve_filled(dataset, all_rows, progress)
+    try:
+        for turn in range(MISSING_ROUNDS):
+            drawn = redraw(dataset, found.rows, found.result, request.random_state + turn)
+            # The first fit was of few rows, or of draws that knew no regimes: what it got wrong must not stay.
+            found = _again(drawn, all_rows, found, progress, afresh=turn == 0)
+    except KeyboardInterrupt:
+        message = "missing cells were not drawn as often as they should be"
+        found = found._replace(result=replace(found.result, status="interrupted", message=message))
+    return found._replace(result=by_what_is_seen(dataset, found.rows, found.result))
+
+
+def _solve_filled(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
+    """Fill in what is hidden as if there were no interventions; if some are found, fill in again and go on.
+
+    Cells that are only missing are not filled in again here: draws from what was found follow, which are better.
+    """
+    if not dataset.atoms.has_masses and not dataset.missing.any():
+        return Solution(_solve(dataset, request, progress), dataset)
+    known = dataset.n_regimes > 1
+    filled = fill(dataset, request.random_state, clusters=known)
+    found = Solution(_solve(filled, request, progress), filled)
+    settled = known or not dataset.atoms.has_masses
+    if settled or found.result.n_regimes == 1 or found.result.status == "interrupted":
+        return found
+    try:
+        return _again(fill(dataset, request.random_state, clusters=True), request, found, progress)
+    except KeyboardInterrupt:
+        message = "hidden values were filled in only once"
+        return found._replace(result=replace(found.result, status="interrupted", message=message))
+
+
+def _again(
+    filled: Dataset,
+    request: Request,
+    before: Solution,
+    progress: Progress | None,
+    *,
+    afresh: bool = False,
+) -> Solution:
+    """Fit a table that was filled in anew: from what was found before, or ``afresh``."""
+    first = before.result
+    if first.status == "interrupted":
+        raise KeyboardInterrupt
+    # Lines with Gaussian noise take seconds; what took longer is not searched from nothing again.
+    quick = first.background is not None or (request.noise != "any" and lines.is_plain(first.model))
+    found = None if quick or afresh else _go_on(filled, request, first, progress)
+    found = _solve(filled, request, progress) if found is None else found
+    history, seconds = (*first.history, *found.history), first.seconds + found.seconds
+    return Solution(replace(found, history=history, seconds=seconds), filled)
 
 
 def _go_on(
@@ -155,41 +247,9 @@ def _go_on(
     continues = request.chosen_solver == "search" and density.search != "network"
     if not continues or request.chosen_noise == "gaussian":
         return None
-    family = AnyNoise if density.search == "linear" else family_of(density)
+    family = _family(dataset, density)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
-    return _averaged(
-        dataset, request, go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
-    )
-
-
-def _averaged(dataset: Dataset, request: Request, found: FitResult) -> FitResult:
-    """The same result with probabilities averaged over half-samples, where these are cheap.
-
-    Networks take too long; neighbours in time cannot be drawn as halves; and a part of a larger question is asked for
-    its structure alone.
-    """
-    density = DENSITY.resolve(found.density, request.chosen_solver)
-    expensive = density.search == "network" or dataset.n_rows > RESAMPLED_ROWS or Ranks.current().size > 1
-    apart = found.status != "converged" or dataset.time is not None or is_part()
-    if not request.resamples or expensive or apart or dataset.n_groups < FEWEST_HALVED:
-        return found
-    began = time.perf_counter()
-    problem = make_problem(dataset, _search_configuration(request, request.constraints(dataset.columns)))
-    if density.search != "linear" or not lines.is_plain(found.model):
-        family = AnyNoise if density.search == "linear" else family_of(density)
-        problem = replace(problem, learner=RowLearner.of(family, problem.z))
-    try:
-        means = average(problem, found.model, request.resamples, request.random_state)
-    except KeyboardInterrupt:
-        return replace(found, status="interrupted", message="probabilities are those of the plain posterior")
-    return replace(
-        found,
-        model_edge_probabilities=found.edge_probabilities,
-        edge_probabilities=means.edges,
-        ancestor_probabilities=means.ancestors,
-        target_probabilities=found.target_probabilities if means.targets is None else means.targets,
-        seconds=found.seconds + time.perf_counter() - began,
-    )
+    return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
 
 
 def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
@@ -208,7 +268,11 @@ def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> Fit
         found = None if quick else _go_on(rows, request, first, progress, rescaled=True)
         return fit(rows) if found is None else replace(found, comparison=())
 
-    result = solve_background(dataset, request.lags, request.seasonality, fit, again, graph)
+    # What the past explains is taken from densities; probabilities have no such thing, and keep only their regimes.
+    if dataset.is_mixed:
+        result = fit(dataset)
+    else:
+        result = solve_background(dataset, request.lags, request.seasonality, fit, again, graph)
     return replace(
         result,
         where=dataset.where,
@@ -216,18 +280,71 @@ def _solve(dataset: Dataset, request: Request, progress: Progress | None) -> Fit
     )
 
 
+def _continuous_family(density: Density) -> type[RowFamily]:
+    """The family that fits continuous columns by rows."""
+    if density.search == "linear":
+        return AnyNoise
+    return AdditiveMechanism if density.search == "auto" else family_of(density)
+
+
+def _family(dataset: Dataset, density: Density) -> Families:
+    """The families that fit the columns by rows."""
+    continuous = _continuous_family(density)
+    return MixedFamily(dataset.kinds, continuous) if dataset.is_mixed else continuous
+
+
+def _check_kinds(dataset: Dataset, request: Request) -> None:
+    """Refuse columns of other kinds than continuous where only densities are known."""
+    name, kind = next(
+        (name, kind.kind)
+        for name, kind in zip(dataset.columns, dataset.kinds, strict=True)
+        if kind.is_discrete
+    )
+    remedy = f"call it continuous with kinds={{{name!r}: 'continuous'}}"
+    if request.chosen_solver != "search":
+        raise ValueError(
+            f"solver={request.chosen_solver!r} knows continuous columns only, and {name!r} is {kind}; use "
+            f"solver='search', or {remedy}"
+        )
+    if request.chosen_density.search == "network":
+        raise ValueError(
+            f"density={request.density!r} knows continuous columns only, and {name!r} is {kind}; use density='auto', "
+            f"'additive' or 'linear', or {remedy}"
+        )
+    if request.chosen_noise == "gaussian":
+        raise ValueError(
+            f"noise='gaussian' is for tables of continuous columns, and {name!r} is {kind}; use noise='auto', which "
+            f"finds Gaussian noise where it is, or {remedy}"
+        )
+    if dataset.missing.any():
+        raise ValueError(
+            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or "
+            f"{remedy}"
+        )
+    if dataset.where.batch is not None:
+        raise ValueError(
+            f"batch= takes level and scale from continuous columns, and {name!r} is {kind}, which has none; leave out "
+            f"the column or batch=, or {remedy}"
+        )
+    if dataset.time is not None and request.lags not in ("auto", 0):
+        raise ValueError(
+            f"lags={request.lags} is for tables of continuous columns, and {name!r} is {kind}; use lags=0, or {remedy}"
+        )
+
+
 def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -> FitResult:
     if request.chosen_solver != "search":
         return _solve_by_gradient(dataset, request, progress)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     density = request.chosen_density
+    if dataset.is_mixed:
+        family = _continuous_family(density)
+        name = AdditiveMechanism.family if density.search == "auto" else density.name
+        return solve_mixed(dataset, configuration, family, name, progress)
     if density.search == "auto":
-        found = solve_by_density(dataset, configuration, progress, request.chosen_noise)
-        return _averaged(dataset, request, found)
+        return solve_by_density(dataset, configuration, progress, request.chosen_noise)
     if density.search == "linear":
-        return _averaged(
-            dataset, request, lines.solve(dataset, configuration, request.chosen_noise, progress)
-        )
+        return lines.solve(dataset, configuration, request.chosen_noise, progress)
     if density.search == "network":
         if dataset.weight is not None:
             raise ValueError(
@@ -235,8 +352,7 @@ def _solve_rows(dataset: Dataset, request: Request, progress: Progress | None) -
                 "density='additive' or density='linear', or repeat rows as often as they count"
             )
         return solve_nonlinear(dataset, configuration, density.name, progress)
-    found = solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
-    return _averaged(dataset, request, found)
+    return solve_by_rows(dataset, configuration, family_of(density), density.name, progress)
 
 
 def solve_stream(
@@ -275,6 +391,7 @@ def _search_configuration(request: Request, constraints: Constraints) -> SearchC
         random_state=request.random_state,
         n_jobs=request.n_jobs,
         ranks=Ranks.current(),
+        measured=request.measured,
     )
 
 

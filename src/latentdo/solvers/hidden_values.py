@@ -21,18 +21,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
-from latentdo.model.assignment import SEPARATE, Units
-from latentdo.model.fitted import FittedModel
+from latentdo.data.background import BATCH_ROWS
+from latentdo.model.incomplete import assign_seen, draw_missing
 from latentdo.notices import ignoring_in_sklearn
+from latentdo.result import FitResult
+from latentdo.solvers.search.driver import units_of
 from latentdo.solvers.settings import (
-    FILLING_DRAWS,
     FILLING_MIXTURE,
     FILLING_RIDGE,
     FILLING_ROUNDS,
@@ -41,6 +41,7 @@ from latentdo.solvers.settings import (
     FILLING_STEPS,
     FILLING_SWEEPS,
     TINY,
+    WHOLE_ROWS,
 )
 
 Array = NDArray[np.float64]
@@ -73,6 +74,8 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
         for mass in masses:
             rows = np.flatnonzero(at(dataset.x[:, j], mass.value))
             hidden.append(Hidden(j, rows, float(z[rows[0], j]), mass.side))
+        if dataset.missing[:, j].any():
+            hidden.append(Hidden(j, np.flatnonzero(dataset.missing[:, j]), np.nan, 0))
     rng = np.random.default_rng([random_state, *b"hidden"])
     with threadpool_limits(limits=1), ignoring_in_sklearn(ConvergenceWarning):
         _begin(z, hidden, rng)
@@ -85,31 +88,80 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     return replace(dataset, x=x)
 
 
-def responsibilities_of_seen(
-    model: FittedModel, z: Array, hidden: NDArray[np.bool_], units: Units = SEPARATE
-) -> Array:
-    """Responsibilities ``[n, K]`` of rows by what is not ``hidden [n, d]`` of them.
+def whole_rows_suffice(dataset: Dataset) -> bool:
+    """Whether the rows of which all is seen can say something on their own, of every label and batch that there is.
 
-    Where something is, the density of the rest is that of a Gaussian with the moments of the regime.
+    In order of time they cannot: a row may depend on the one before.
     """
-    out = model.log_density(z)
-    rng, prior = np.random.default_rng(0), model.prior
-    rows = np.flatnonzero(hidden.any(axis=1))
-    if not rows.size:
-        return units.assign(out, prior).responsibilities
-    draws = [model.sample(FILLING_DRAWS, k, rng) for k in range(prior.weights.size)]
-    patterns, which = np.unique(hidden[rows], axis=0, return_inverse=True)
-    for place, pattern in enumerate(patterns):
-        mine, seen = rows[which.ravel() == place], np.flatnonzero(~pattern)
-        density = np.zeros((mine.size, prior.weights.size))
-        for k, drawn in enumerate(draws if seen.size else []):
-            spread = np.cov(drawn[:, seen].T).reshape(seen.size, seen.size)
-            ridge = FILLING_RIDGE * np.eye(seen.size)
-            density[:, k] = multivariate_normal(drawn[:, seen].mean(axis=0), spread + ridge).logpdf(
-                z[mine][:, seen]
-            )
-        out[mine] = density
-    return units.assign(out, prior).responsibilities
+    whole = ~dataset.missing.any(axis=1)
+    if dataset.time is not None or whole.sum() < WHOLE_ROWS * dataset.n_variables:
+        return False
+    for codes in (dataset.regimes, dataset.where.batch):
+        if codes is not None:
+            named = codes >= 0
+            kept = np.bincount(codes[named & whole], minlength=codes.max() + 1)
+            if (kept[codes[named]] < BATCH_ROWS).any():
+                return False
+    return True
+
+
+def pairs_seen(missing: NDArray[np.bool_]) -> float:
+    """Share of the rows in which two cells are seen, on average: elsewhere they say nothing of each other.
+
+    A table that was filled in looks as if all of them did, and its probabilities would be too sure.
+    """
+    n, d = missing.shape
+    seen = (~missing).astype(np.float64)
+    if d == 1:
+        return float(max(seen.mean(), 1.0 / n))
+    both = seen.T @ seen
+    return float(max((both.sum() - both.trace()) / (n * d * (d - 1)), 1.0 / n))
+
+
+def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: int) -> Dataset:
+    """The same table with missing cells drawn from a fit, given what is seen of their rows.
+
+    What the past and batches explain is taken away as in ``filled``, the table that was fitted, whose limits and zeros
+    stay filled in as they are.
+    """
+    rng = np.random.default_rng([random_state, *b"missing"])
+    rows = found.read(filled.x, dataset.where, units_of(dataset))
+    z = np.where(dataset.missing, np.nan, rows.z)
+    given = assign_seen(found.model, z, dataset.regimes, rows.units)
+    # Rows of a group share their regime, in a draw too.
+    members = np.arange(len(z)) if dataset.groups is None else dataset.groups
+    chance = rng.random(members.max() + 1)[members, None]
+    regimes = (given.responsibilities.cumsum(axis=1) < chance).sum(axis=1)
+    drawn = draw_missing(found.model, z, np.minimum(regimes, found.n_regimes - 1), rng)
+    x = found.preprocessor.inverse(drawn * rows.unit + rows.expected)
+    return replace(filled, x=np.where(dataset.missing, x, filled.x))
+
+
+def fill_again(dataset: Dataset, found: FitResult, random_state: int) -> Dataset:
+    """The same table without rounding, limits, zeros and missing cells, as a fit of it may have seen it."""
+    rows = dataset.spread(random_state)
+    if rows.atoms.has_masses or rows.missing.any():
+        rows = fill(rows, random_state, clusters=found.n_regimes > 1)
+    return redraw(dataset, rows, found, random_state) if dataset.missing.any() else rows
+
+
+def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitResult:
+    """A fit to a ``filled`` table with responsibilities and evidence of what is seen: draws are no measurements."""
+    rows = found.read(filled.x, dataset.where, units_of(dataset))
+    z = np.where(dataset.missing, np.nan, rows.z)
+    given = assign_seen(found.model, z, dataset.regimes, rows.units)
+    drawn = found.model.assign(rows.z, dataset.regimes, rows.units)
+    units = np.where(dataset.missing, np.log(rows.unit), 0.0).sum(axis=1)
+    extra = float((given.log_likelihood - drawn.log_likelihood + rows.units.counted(units)).sum())
+    return replace(
+        found,
+        responsibilities=given.responsibilities,
+        groups=dataset.groups,
+        where=dataset.where,
+        evidence=found.evidence + extra,
+        evidence_terms={**found.evidence_terms, "missing cells": extra},
+        comparison=tuple({**one, "evidence": one["evidence"] + extra} for one in found.comparison),
+    )
 
 
 def _begin(z: Array, hidden: list[Hidden], rng: np.random.Generator) -> None:

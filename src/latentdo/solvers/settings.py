@@ -430,8 +430,13 @@ FILLING_STARTS: Final = 2
 FILLING_ROWS: Final = 5000
 """Most rows that mixtures are fitted to; values are drawn in all."""
 
-FILLING_DRAWS: Final = 4000
-"""Draws that give the moments of a regime, to 2 %."""
+WHOLE_ROWS: Final = 20
+"""Rows per variable without a missing cell from which on a fit to them comes first. It is the better beginning: draws
+that know nothing of regimes blur them (missing.md, 1)."""
+
+MISSING_ROUNDS: Final = 2
+"""How often missing cells are drawn from what was fitted: then all rows are searched afresh, and later the fit goes on
+(missing.md, 1 and 2)."""
 
 FILLING_RIDGE: Final = 1e-4
 """Added to variances of standardised columns: copies of columns would leave no noise."""
@@ -467,6 +472,10 @@ FAMILY_CANDIDATES: Final = 6
 FAMILY_ROUNDS: Final = 3
 """How often regimes may join or leave a reference mechanism, each time with a fit."""
 
+FAMILY_TABLES: Final = 4
+"""How often tables of parent sets are made anew around the best graph of the last ones, where columns are discrete:
+what sets without a fit are said to explain is rougher there (kinds, "Rough tables")."""
+
 FAMILY_GAIN: Final = 0.1
 """Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
 
@@ -482,6 +491,9 @@ SHARING_FUNCTIONS: Final = 4
 
 FAMILY_GLANCE: Final = 2
 """Steps of EM by which guesses of who leaves a regime are compared."""
+
+FAMILY_DISCRETE_GLANCE: Final = 8
+"""The same for discrete variables, whose two mechanisms overlap (kinds, "Births")."""
 
 FAMILY_SPLIT_STEPS: Final = 6
 """Steps for the best of them."""
@@ -940,6 +952,10 @@ HINTED_CORRELATION: Final = 0.1
 
 RESEMBLING: Final = 0.1
 """Smallest correlation of neighbouring rows that is spoken of: with it there are a fifth fewer rows than it seems."""
+
+LASTING_ROUNDS: Final = 4
+"""Times three steps of EM for how long regimes last in the order of the table: from a table that is not sorted to one
+that is, since single rows do not tell their regimes (trust 7)."""
 
 LEFT_OVER: Final = 0.3
 """Smallest change of level or scale that a regime may not leave in a variable it does not target, in standard

@@ -19,11 +19,8 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset, Missing
 from latentdo.data.labels import encode_targets, order_labels
-from latentdo.data.table import (
-    check_varying,
-    warn_about_copies,
-    warn_about_shape,
-)
+from latentdo.data.remarks import warn_about_copies, warn_about_shape
+from latentdo.data.table import check_varying
 from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
 from latentdo.streaming.chunks import Part, Rows, labels_of, parts_of
@@ -107,6 +104,10 @@ def open_stream(
     if transform == "rank-gaussian":
         raise ValueError(
             'transform="rank-gaussian" needs all rows in memory; stream with transform="log1p", "log" or "none".'
+        )
+    if missing == "model":
+        raise ValueError(
+            'missing="model" needs all rows in memory; stream with missing="drop", or fit as many rows as fit there.'
         )
     if targets is not None and regimes is None:
         raise ValueError("targets were given without regimes; pass regimes= too, the name of a column.")

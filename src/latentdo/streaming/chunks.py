@@ -84,7 +84,9 @@ class Part:
         if self.missing == "drop":
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))
             values = values[kept]
-        check_finite(values, self.names)
+        check_finite(
+            values, self.names, remedy='pass missing="drop" to leave out these rows, or fill them in'
+        )
 
         def named(what: str, column: str | None) -> Named:
             nothing = np.full(len(kept), -1)

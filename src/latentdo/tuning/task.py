@@ -87,7 +87,8 @@ class Task:
     def evaluate(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Fit the training rows and score the others."""
         began = time.perf_counter()
-        estimator = clone(self.estimator).set_params(**values)
+        kinds = dict(zip(self.train.columns, self.train.kinds, strict=True))  # as all rows have them
+        estimator = clone(self.estimator).set_params(**values, kinds=kinds)
         with as_part(), collecting():  # the fit to all rows will say it once
             estimator.fit(
                 self.train.to_frame(),

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.stats import expon, gamma, halfnorm, lognorm, norm, uniform, weibull_min
 
 from latentdo.model.mechanisms import Noise
@@ -147,8 +147,10 @@ def test_scores_are_slopes_of_the_blurred_density(name, error):
     shape = ROWS[name]
     blurred = Noise(shape[0], shape[1], shape[2] + error**2)
     at = np.linspace(-2.0, 4.0, 301)
-    scores = np.empty(at.size)
-    fill_scores(at, shape, error**2, scores)
+    losses, scores, curvatures = np.empty((3, at.size))
+    fill_scores(at, shape, error**2, losses, scores, curvatures)
+    exact = -_with_strays(blurred, blurred.log_density(at), at)
+    np.testing.assert_allclose(losses, exact, atol=0.01 * np.abs(exact).max())
     tiny = 1e-5
     before, after = (_with_strays(blurred, blurred.log_density(x), x) for x in (at - tiny, at + tiny))
     slopes = (before - after) / (2.0 * tiny)
@@ -166,8 +168,35 @@ def test_coefficients_are_as_likely_as_the_true_ones(name):
         truth = AnyNoise.fit(np.empty((N, 0)), noise, np.ones(N))
         with_coefficients = evidence(truth, np.empty((N, 0)), noise, np.ones(N)) - np.log(N)
         assert found.noise.is_row
-        assert evidence(found, x, y, np.ones(N)) > with_coefficients - 25.0
+        assert evidence(found, x, y, np.ones(N)) > with_coefficients - 12.0
         np.testing.assert_allclose(found.parameters[1:], [0.8, -0.5], atol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ends_and_coefficients_move_together(seed):
+    """With uniform noise the likeliest line leaves the narrowest band, which a linear program finds.
+
+    Taking turns, coefficients and ends got stuck up to 36 nats short of it, and an irrelevant cause set them free.
+    """
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.normal(size=(N, 4)), rng.uniform(-1.0, 1.0, N)])
+    y = x[:, :4] @ [0.8, -0.5, 0.3, 0.6] + rng.uniform(-1.0, 1.0, N)
+    reached = []
+    for used in (x[:, :4], x):
+        found = AnyNoise.fit(np.ascontiguousarray(used), y, np.ones(N))
+        reached.append(float(found.log_density(used, y).sum()))
+        least = -N * np.log(_narrowest_band(used, y))
+        assert reached[-1] > least - 20.0  # six for strays, five for ends that are not quite sharp
+    assert reached[1] - reached[0] < 4.0
+
+
+def _narrowest_band(x, y):
+    """Width of the narrowest band around a linear function of ``x`` that holds all ``y``."""
+    ones, zeros = np.ones((len(y), 1)), np.zeros((len(y), 1))
+    bounds = np.vstack([np.hstack([x, ones, zeros]), np.hstack([-x, zeros, -ones])])
+    cost = np.concatenate([np.zeros(x.shape[1]), [-1.0, 1.0]])
+    solved = linprog(cost, bounds, np.concatenate([y, -y]), bounds=(None, None))
+    return solved.fun
 
 
 @pytest.mark.parametrize("name", ["uniform", "exponential", "gamma", "half-normal"])

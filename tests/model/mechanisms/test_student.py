@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
-from latentdo.model.mechanisms.student import FEWEST_DEGREES, MOST_DEGREES, StudentMechanism, _polygammas
+from latentdo.model.mechanisms.student import FEWEST_DEGREES, MOST_DEGREES, StudentMechanism, polygammas
 
 SLOPES = np.array([1.0, -0.5])
 
@@ -42,7 +42,7 @@ def _most_likely(x, y, weights) -> float:
 
 @pytest.mark.parametrize("x", [0.5, 1.0, 3.3, 11.9, 100.5])
 def test_derivatives_of_log_gamma(x):
-    assert _polygammas(x) == pytest.approx((digamma(x), float(polygamma(1, x))), rel=1e-12)
+    assert polygammas(x) == pytest.approx((digamma(x), float(polygamma(1, x))), rel=1e-12)
 
 
 @pytest.mark.parametrize("degrees", [1.0, 2.5, 8.0, 1e6])

@@ -17,8 +17,8 @@ def data():
     return simulate(preset="field", n_variables=4, n_samples=600, n_regimes=3, random_state=1000)
 
 
-def _halves(problem, count=2):
-    return list(islice(resampling._halves(problem, np.random.default_rng(0)), count))
+def _halves(problem, blocks=None, count=2):
+    return list(islice(resampling._halves(problem, blocks, np.random.default_rng(0)), count))
 
 
 def test_two_halves_make_the_table_and_count_twice(data):
@@ -34,10 +34,21 @@ def test_two_halves_make_the_table_and_count_twice(data):
 def test_groups_stay_whole_and_are_two_each(data):
     groups = np.repeat(np.arange(60), 10)
     problem = make_problem(Dataset.from_table(data.X, groups=groups), SearchConfiguration())
-    for half in _halves(problem):
+    for half in _halves(problem, groups):
         assert half.n_rows == 600
         assert half.n_units == 60
         assert (np.bincount(half.units.numbers()) == 10).all()
+
+
+def test_stretches_of_time_stay_whole_and_have_a_series_each(data):
+    dataset = Dataset.from_table(data.X, time=np.arange(600.0))
+    problem = make_problem(dataset, SearchConfiguration())
+    for half in _halves(problem, dataset.blocks):
+        assert half.n_rows == 600
+        assert np.isinf(half.units.gaps).sum() == 2
+        assert (half.units.gaps == 1.0).mean() > 0.9
+        rows, copies = half.z[:300], half.z[300:]
+        assert np.array_equal(rows, copies)
 
 
 def test_weights_of_rows_are_doubled(data):

@@ -22,7 +22,7 @@ def effect(
     /,
     *,
     on: Names = None,
-    do: tuple[float, float] | None = None,
+    do: tuple[str, str] | None = None,
     shift: float | None = None,
     regime: str | None = None,
     level: float = 0.9,
@@ -44,10 +44,10 @@ def effect(
     on
         Where to look for the effect; every other variable by default.
     do
-        Two values: compare the worlds in which the cause is set to the first, and to the second.
+        Two values, numbers or levels: compare the worlds in which the cause is set to the first, and to the second.
     shift
         Compare the world as it is with one in which the cause is larger by so much. By default about one standard
-        deviation.
+        deviation; a binary cause is set to its first and to its second level.
     regime
         The regime to ask about; the reference by default.
     level
@@ -68,7 +68,8 @@ def effect(
         source = LatentInterventionDAG.load(results / "model.safetensors")
         names = source.regime_names_
     at = names[0] if regime is None else find_regime(regime, names)
-    table = source.effect(cause, on, do=do, shift=shift, regime=at, level=level)
+    values = None if do is None else (_value(do[0]), _value(do[1]))
+    table = source.effect(cause, on, do=values, shift=shift, regime=at, level=level)
     rows = table.reset_index().to_dict("records")
     if json:
         print_json({"cause": cause, "regime": str(at), "effects": rows})
@@ -80,12 +81,26 @@ def effect(
         [
             {
                 "on": row["effect"],
+                **({"of": row["quantity"]} if "quantity" in row else {}),
                 "before": f"{row['before']:.4g}",
                 "after": f"{row['after']:.4g}",
                 "change": f"{row['change']:+.4g}",
+                **(
+                    {"times": f"{row['ratio']:.3g}" if row["ratio"] == row["ratio"] else ""}
+                    if "ratio" in row
+                    else {}
+                ),
                 "interval": f"{row['low']:+.4g} to {row['high']:+.4g}" if "low" in row else "none",
                 "probability of any effect": f"{row['path_probability']:.2f}",
             }
             for row in rows
         ]
     )
+
+
+def _value(text: str) -> float | str:
+    """A number if it is one, else the name of a level."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -51,7 +52,7 @@ def explain(
     from latentdo.estimator import LatentInterventionDAG
 
     check_results(results)
-    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    estimator = LatentInterventionDAG.load(results / "model.safetensors").set_params(missing=read.missing)
     X, known = gather_rows(data, estimator.result_.columns, read, belong)
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]
@@ -75,10 +76,8 @@ def explain(
                 {
                     "variable": line["variable"],
                     "log ratio": line["log_ratio"],
-                    "value": "-" if line["value"] != line["value"] else f"{line['value']:.4g}",
-                    "expected": "-"
-                    if line["expected"] != line["expected"]
-                    else f"{line['expected']:.3g} ({line['expected_low']:.3g} to {line['expected_high']:.3g})",
+                    "value": _shown(line["value"], 4),
+                    "expected": _expected(line),
                     "": " and ".join(
                         word
                         for word, there in (
@@ -93,3 +92,17 @@ def explain(
             ]
         )
         say("")
+
+
+def _shown(value: Any, digits: int = 3) -> str:
+    """A number, the name of a level, or a dash where there is neither."""
+    if isinstance(value, str):
+        return value
+    return f"{value:.{digits}g}" if math.isfinite(value) else "-"
+
+
+def _expected(line: dict[Any, Any]) -> str:
+    """What is usual, and the range of 90 % of what is a number."""
+    usual = _shown(line["expected"])
+    ends = (_shown(line["expected_low"]), _shown(line["expected_high"]))
+    return usual if "-" in ends else f"{usual} ({ends[0]} to {ends[1]})"

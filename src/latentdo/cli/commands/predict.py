@@ -55,7 +55,7 @@ def predict(
     if out.exists() and not overwrite:
         raise FileExistsError(f"{str(out)!r} already exists; choose another name, or pass --overwrite.")
     check_target(out)
-    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    estimator = LatentInterventionDAG.load(results / "model.safetensors").set_params(missing=read.missing)
     X, known = gather_rows(data, estimator.result_.columns, read, belong)
     shares = estimator.predict_proba(X, **known)
     best, names = shares.argmax(axis=1), estimator.regime_names_

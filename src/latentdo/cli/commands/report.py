@@ -13,6 +13,7 @@ from latentdo.cli.tables import check_results, read_origin, read_trials
 if TYPE_CHECKING:
     import pandas as pd
 
+    from latentdo.data import Missing
     from latentdo.result import FitResult
 
 
@@ -33,7 +34,8 @@ def report(
     results
         Folder that `latentdo fit` wrote, or a model.safetensors file.
     data
-        The table that was fitted; adds scatter plots. Rows with missing values are left out, as `--missing drop` does.
+        The table that was fitted; adds scatter plots. Rows with missing values are left out, as `--missing drop` does,
+        unless the fit had `--missing model`.
     out
         The HTML file; report.html in the folder by default.
     json
@@ -50,7 +52,8 @@ def report(
     result = load_result(model)
     about = model.with_name("result.json")
     versions, limits = read_origin(about) if about.is_file() else (None, None)
-    X = None if data is None else read_table(data, columns=list(result.columns), missing="drop")
+    missing: Missing = "model" if result.configuration.get("missing") == "model" else "drop"
+    X = None if data is None else read_table(data, columns=list(result.columns), missing=missing)
     if X is not None and not _may_be_fitted(X, result):
         raise ValueError(
             f"{str(data)!r} is not the table that was fitted (its SHA-256 is not that in the result); give that table "

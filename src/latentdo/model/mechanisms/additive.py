@@ -24,7 +24,7 @@ from latentdo.model.mechanisms.any_noise import (
     squares_of_fit,
 )
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism, Parents
-from latentdo.model.mechanisms.family import MechanismFamily
+from latentdo.model.mechanisms.family import Fits, MechanismFamily
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import Noise
 from latentdo.model.mechanisms.splines import FUNCTIONS, Basis, choose_levels, expand, sum_of_curves
@@ -80,8 +80,10 @@ class AdditiveMechanism(AdditiveNoise, Shaped, MechanismFamily):
         return np.column_stack([basis.functions(column) for basis, column in zip(prepared, z.T, strict=True)])
 
     @classmethod
-    def given(cls, prepared: tuple[Basis, ...], parents: Parents) -> Curves:
+    def given(cls, prepared: tuple[Basis, ...] | None, parents: Parents) -> Fits:
         """See :class:`RowFamily`."""
+        if prepared is None:
+            return cls
         return Curves(tuple(prepared[i] for i in parents))
 
     @classmethod

@@ -31,14 +31,25 @@ from latentdo.model.mechanisms.shapes import (
     climb,
 )
 from latentdo.model.mechanisms.sharp_ends import fit_row
-from latentdo.model.mechanisms.squares import as_scores, as_squares
+from latentdo.model.mechanisms.squares import as_scores, as_squares, as_steps
 from latentdo.model.regression import regression, weighted_gram, wide_gram
 
 TURNS = 2
 """How often coefficients and shape take turns."""
 
 ROW_TURNS = 3
-"""The same for noise with sharp ends."""
+"""The same for noise with sharp ends, before these are brought into focus."""
+
+BLURS = np.array([0.01, 0.005, 0.003])
+"""How sharply ends are seen while coefficients settle, as shares of the spread. Coefficients and ends that take turns
+get stuck where neither can move alone: on tables with uniform noise, 12 to 36 nats short of the likeliest fit, which
+is enough for a wrong cause. Blurred ends leave them room."""
+
+STEPS_A_BLUR = 2
+"""Steps of Newton's at each blur; four reach as far."""
+
+HALVINGS = 6
+"""How often a step that overshoots is halved."""
 
 GROWTH_TURNS = 2
 """How often coefficients and a scale that follows the signal take turns before the shape of the noise is looked at."""
@@ -106,8 +117,46 @@ def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # 
         # With errors of fitted values allowed for, the value is not that of the fit.
         if value > top or (in_row and turn == turns - 1):
             top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
+    if in_row:
+        sharper = focus(rows, weights, best, best_shape, best_growth)
+        if sharper[3] > top:
+            best, best_shape, best_growth, top = sharper
     fill_residuals(rows, best, raw, signal)
     return best, best_shape, best_growth, top, raw, signal
+
+
+@njit
+def focus(rows, weights, contrast, shape, growth):  # type: ignore[no-untyped-def]
+    """Coefficients, shape and growth of noise whose sharp ends are seen more and more sharply, and their score."""
+    n, width = rows.shape
+    last = width - 1
+    values = np.ascontiguousarray(rows[:, last])
+    factor, gram, step = np.zeros((width, width)), np.empty((width, width)), np.zeros(width)
+    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    mean = (shape[0] * shape[1]).sum()
+    spread2 = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
+    fill_residuals(rows, contrast, raw, signal)
+    for blur in BLURS:
+        error2 = blur**2 * spread2
+        shape, _, growth = next_shape(raw, signal, weights, shape, growth, error2)
+        scale = np.exp(log_scales(signal, growth))
+        value = as_steps(raw, scale, weights, shape, error2, values, precision, shifted)
+        for _ in range(STEPS_A_BLUR):
+            wide_gram(rows, last, shifted, precision, gram)
+            regression(gram, width, factor, step)
+            step -= contrast
+            for _ in range(HALVINGS):
+                fill_residuals(rows, contrast + step, raw, signal)
+                reached = as_steps(raw, scale, weights, shape, error2, values, precision, shifted)
+                if reached > value:
+                    break
+                step *= 0.5
+            if not reached > value:
+                break
+            contrast, value = contrast + step, reached
+        fill_residuals(rows, contrast, raw, signal)
+    shape, value, growth = next_shape(raw, signal, weights, shape, growth, 0.0)
+    return contrast, shape, growth, value
 
 
 @njit

@@ -25,8 +25,63 @@ class Fits(Protocol):
         ...
 
 
+class FamilyOfVariable(Protocol):
+    """What the search asks of the family of one variable; see :class:`RowFamily`, whose subclasses are such."""
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether values have probabilities: lines with Gaussian noise then say nothing of them."""
+        ...
+
+    def given(self, prepared: Any, parents: Parents) -> Fits:
+        """Fits to rows with these parents."""
+        ...
+
+    def as_squares(
+        self, mechanism: Mechanism, x: Array, y: Array, weights: Array
+    ) -> tuple[Array, Array] | None:
+        """The least-squares problem that a fit is the answer to."""
+        ...
+
+    def may_differ(
+        self, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """Regimes for which an intervention is worth fitting."""
+        ...
+
+    def intervene(
+        self, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
+    ) -> Mechanism:
+        """What an intervention puts in the place of the reference."""
+        ...
+
+
+class Families(Protocol):
+    """What the search asks of the families of all variables: one for all, or one for each (:mod:`.mixed`)."""
+
+    def prepare(self, z: Array) -> Any:
+        """What to know of the variables before any fit."""
+        ...
+
+    def functions(self, prepared: Any, z: Array) -> Array:
+        """Functions of every variable whose weighted sum is about a mean."""
+        ...
+
+    def of(self, variable: int) -> FamilyOfVariable:
+        """The family of one of them."""
+        ...
+
+
 class RowFamily(ABC):
     """A family of mechanisms that can be fitted to weighted rows; all methods are of the class."""
+
+    is_discrete: ClassVar[bool] = False
+    """Whether values have probabilities, rather than densities."""
+
+    @classmethod
+    def of(cls, variable: int) -> FamilyOfVariable:  # noqa: ARG003
+        """The family of a variable: this one, whatever the variable."""
+        return cls
 
     @classmethod
     @abstractmethod

@@ -13,8 +13,12 @@ _OF_THE_SOLVERS: Final[dict[str, str]] = {
     "linear": "latentdo.model.mechanisms.linear:LinearMechanism",
     "network": "latentdo.model.mechanisms.network:NetworkMechanism",
     "neural": "latentdo.model.mechanisms.neural:NeuralMechanism",
+    "binary": "latentdo.model.mechanisms.binary:BinaryMechanism",
+    "count": "latentdo.model.mechanisms.count:CountMechanism",
+    "categorical": "latentdo.model.mechanisms.categorical:CategoricalMechanism",
+    "expanded": "latentdo.model.mechanisms.inputs:Expanded",
 }
-"""Families that a solver of their own fits, one or more densities each; all others are densities by themselves."""
+"""Families that are no densities by themselves: a solver of their own fits them, or they are for columns of a kind."""
 
 F = TypeVar("F", bound=type[MechanismFamily])
 

@@ -14,6 +14,10 @@ WITHIN = 8
 N_PLACES = 1024
 """Places of a row at which one begins to look for these points."""
 
+LEAST_CURVATURE = 0.05
+"""Curvature of a row's log-density in a step of Newton's, as a share of what rows tell on average: between its ends
+noise may be flat."""
+
 
 @njit
 def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
@@ -39,48 +43,56 @@ def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type:
 
 
 @njit
-def fill_scores(values, shape, error2, scores):  # type: ignore[no-untyped-def]
-    """Fill the slopes ``[n]`` of minus the log-density of a blurred row of Gaussians at values, interpolated.
+def fill_scores(values, shape, error2, losses, scores, curvatures):  # type: ignore[no-untyped-def]
+    """Fill minus the log-density of a blurred row of Gaussians at values, its slopes and curvatures, ``[n]`` each.
 
-    A few points within each Gaussian are computed, and those that are further out than the row.
+    A few points within each Gaussian are computed, and those that are further out than the row; between them slopes
+    are interpolated.
     """
     c = shape.shape[1]
     blurred = shape.copy()
     blurred[2] += error2
     level = np.log(blurred[0]) - 0.5 * (LOG_2PI + np.log(blurred[2]))
     share = np.empty(c)
-    grid, slopes = np.empty(c * WITHIN + 1), np.empty(c * WITHIN + 1)
-    for m in range(grid.shape[0]):
+    points = c * WITHIN + 1
+    grid, heights, slopes = np.empty(points), np.empty(points), np.empty(points)
+    for m in range(points):
         a = min(m // WITHIN, c - 1)
         grid[m] = shape[1, a] + np.sqrt(shape[2, a]) * (2.0 * (m - a * WITHIN) / WITHIN - 1.0)
-        slopes[m] = _score(grid[m], level, blurred, share)
+        heights[m], slopes[m] = _loss(grid[m], level, blurred, share)
     low, high = grid[0], grid[-1]
     per = N_PLACES / (high - low)
     begin, m = np.empty(N_PLACES + 1, np.int64), 0
     for place in range(N_PLACES + 1):
-        while m < grid.shape[0] - 2 and grid[m + 1] <= low + place / per:
+        while m < points - 2 and grid[m + 1] <= low + place / per:
             m += 1
         begin[place] = m
     for i in range(values.shape[0]):
         if low < values[i] < high:
             m = begin[int((values[i] - low) * per)]
-            while m < grid.shape[0] - 2 and grid[m + 1] <= values[i]:
+            while m < points - 2 and grid[m + 1] <= values[i]:
                 m += 1
-            part = (values[i] - grid[m]) / (grid[m + 1] - grid[m])
+            width = grid[m + 1] - grid[m]
+            part = (values[i] - grid[m]) / width
             scores[i] = (1.0 - part) * slopes[m] + part * slopes[m + 1]
+            curvatures[i] = (slopes[m + 1] - slopes[m]) / width
+            losses[i] = (1.0 - part) * heights[m] + part * heights[m + 1]
+            losses[i] -= 0.5 * part * (1.0 - part) * width * width * curvatures[i]
         else:
-            scores[i] = _score(values[i], level, blurred, share)
+            losses[i], scores[i] = _loss(values[i], level, blurred, share)
+            curvatures[i] = 1.0 / blurred[2, 0 if values[i] <= low else c - 1]
 
 
 @njit
-def _score(value, level, shape, share):  # type: ignore[no-untyped-def]
-    first, last, _ = fill_shares(value, level, shape, share)
+def _loss(value, level, shape, share):  # type: ignore[no-untyped-def]
+    """Minus the log-density of a row of Gaussians with its strays at a value, and the slope there."""
+    first, last, density = fill_shares(value, level, shape, share)
     score, stray = 0.0, 1.0
     for a in range(first, last):
         score += share[a] * (value - shape[1, a]) / shape[2, a]
         stray -= share[a]
     low, high = shape[1, 0], shape[1, -1]
-    return score + stray * (value - 0.5 * (low + high)) / (0.5 * (high - low)) ** 2
+    return -density, score + stray * (value - 0.5 * (low + high)) / (0.5 * (high - low)) ** 2
 
 
 @njit
@@ -91,9 +103,25 @@ def as_scores(raw, scale, weights, shape, error2, values, precision, shifted):  
     those of noise blurred by the errors of the fitted values, whose mean square is ``error2``: no end is seen more
     sharply than that.
     """
-    fill_scores(raw / scale, shape, error2, shifted)
+    fill_scores(raw / scale, shape, error2, np.empty(raw.shape[0]), shifted, precision)
     information = (weights * shifted * shifted).sum() / weights.sum()
     for i in range(raw.shape[0]):
         precision[i] = weights[i] * information / scale[i] ** 2
         shifted[i] = values[i] - raw[i] + scale[i] * shifted[i] / information
     return information
+
+
+@njit
+def as_steps(raw, scale, weights, shape, error2, values, precision, shifted):  # type: ignore[no-untyped-def]
+    """The same by Newton's method, where a row counts by how fast its own score changes; returns the log-likelihood.
+
+    Next to an optimum, the few rows at a sharp end decide, and what rows tell on average says nothing of those.
+    """
+    losses = np.empty(raw.shape[0])
+    fill_scores(raw / scale, shape, error2, losses, shifted, precision)
+    least = LEAST_CURVATURE * (weights * shifted * shifted).sum() / weights.sum()
+    for i in range(raw.shape[0]):
+        curvature = max(precision[i], least)
+        precision[i] = weights[i] * curvature / scale[i] ** 2
+        shifted[i] = values[i] - raw[i] + scale[i] * shifted[i] / curvature
+    return -(weights * losses).sum()

@@ -55,7 +55,7 @@ HEAVIEST = 2.0
 
 
 @njit
-def _polygammas(x):  # type: ignore[no-untyped-def]
+def polygammas(x):  # type: ignore[no-untyped-def]
     """The first and the second derivative of ``log gamma(x)``, to 13 digits: recurrence, then Stirling's series."""
     first, second = 0.0, 0.0
     while x < STIRLING:
@@ -116,8 +116,8 @@ def _scores(rows, weights, parameters, precisions):  # type: ignore[no-untyped-d
         leverage += precisions[i] * square
     n = weights.sum()
     loglik = n * _log_constant(scale, degrees) - 0.5 * (degrees + 1.0) * tails
-    more, _ = _polygammas(0.5 * (degrees + 1.0))
-    less, _ = _polygammas(0.5 * degrees)
+    more, _ = polygammas(0.5 * (degrees + 1.0))
+    less, _ = polygammas(0.5 * degrees)
     by_degrees = 0.5 * (degrees * (n * (more - less) - tails) - n + leverage)
     return loglik, leverage - n, by_degrees
 
@@ -129,8 +129,8 @@ def _step(n, by_scale, by_degrees, degrees):  # type: ignore[no-untyped-def]
     alone = by_scale / of_scale
     if (degrees >= MOST_DEGREES and by_degrees >= 0.0) or (degrees <= FEWEST_DEGREES and by_degrees <= 0.0):
         return min(max(alone, -LONGEST_STEP), LONGEST_STEP), 0.0
-    _, more = _polygammas(0.5 * (degrees + 1.0))
-    _, less = _polygammas(0.5 * degrees)
+    _, more = polygammas(0.5 * (degrees + 1.0))
+    _, less = polygammas(0.5 * degrees)
     known = 0.25 * (less - more) - (degrees + 5.0) / (2.0 * degrees * (degrees + 1.0) * (degrees + 3.0))
     of_degrees = n * degrees * degrees * known
     both = -2.0 * n * degrees / ((degrees + 1.0) * (degrees + 3.0))

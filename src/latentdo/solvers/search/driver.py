@@ -54,6 +54,9 @@ class SearchConfiguration:
         Starts run in parallel on so many processes.
     ranks : Ranks
         Processes that run this same search. What all rows are needed for is shared among them.
+    measured : float
+        How much every row counts where probabilities of edges and targets are computed: less than 1 where some cells
+        were drawn, lest draws be taken for measurements.
     """
 
     intervention: str = "auto"
@@ -66,6 +69,7 @@ class SearchConfiguration:
     random_state: int = 0
     n_jobs: int = 1
     ranks: Ranks = Ranks()  # noqa: RUF009  (frozen)
+    measured: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,11 +196,11 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         penalties=Penalties.build(d, configuration.edge_prior, configuration.target_prior),
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
-        units=_units(dataset),
+        units=units_of(dataset),
     )
 
 
-def _units(dataset: Dataset) -> Units:
+def units_of(dataset: Dataset) -> Units:
     """How the rows belong together, and how often they count."""
     if dataset.time is not None:
         return Series.by_time(dataset.time, dataset.where.series, STRETCH, dataset.weight)

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Mechanism
+from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.splines import choose_levels, explained
 from latentdo.solvers.search.weighted_rows import Array, Local, WeightedRows
 from latentdo.solvers.settings import FAMILY_DOUBT, SPARE
@@ -72,6 +74,42 @@ def _explains(gram, parents, length, price):  # type: ignore[no-untyped-def]
     return 0.5 * explained(own, levels, length) - price * levels.sum()
 
 
+class ReferenceScores:
+    """The same of a variable that is no least-squares problem: by fits of its reference mechanism alone.
+
+    Working values of a discrete variable are those of one fit, and mislead by hundreds of nats about sets that are far
+    from it; but with the regimes that share the mechanism known, one quick fit per set is all that is needed.
+
+    Parameters
+    ----------
+    fit : callable
+        The reference mechanism for a set of parents.
+    z, y, weights : ndarray [n, d], [n], [n]
+        Rows that share it, values of the variable, and how much they count.
+    known : dict from parents to float
+        What is known already, and is added to.
+    """
+
+    def __init__(
+        self,
+        fit: Callable[[NDArray[np.int64], Array], Mechanism],
+        z: Array,
+        y: Array,
+        weights: Array,
+        known: dict[tuple[int, ...], float],
+    ) -> None:
+        self._fit, self._z, self._y, self._weights = fit, z, y, weights
+        self._known = known
+
+    def __call__(self, parents: NDArray[np.int64]) -> float:
+        """What a set explains; only differences mean something."""
+        key = tuple(parents.tolist())
+        if key not in self._known:
+            x = np.ascontiguousarray(self._z[:, parents])
+            self._known[key] = evidence(self._fit(parents, x), x, self._y, self._weights)
+        return self._known[key]
+
+
 class SetScores:
     """Scores of parent sets of one variable, fitted only if they may matter.
 
@@ -91,7 +129,7 @@ class SetScores:
         self._j, self._target_prior = j, target_prior
         self._fitted: dict[tuple[int, ...], float] = {}
         self._best: tuple[float, NDArray[np.int64], Local] | None = None
-        self._quick: QuickScores | None = None
+        self._quick: QuickScores | ReferenceScores | None = None
 
     def __call__(self, parents: NDArray[np.int64]) -> float:
         """The score; a set with more parents than the best so far is fitted only if they seem to pay."""

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from latentdo.model.assignment import Groups, Units, Weighted
 from latentdo.model.fitted import FittedModel
 from latentdo.solvers.search.em import relearn, weigh
 from latentdo.solvers.search.posterior import graph_posterior
@@ -42,12 +41,35 @@ class Averages:
     targets: Array | None
 
 
-def average(problem: Problem, model: FittedModel, count: int, seed: int) -> Averages:
-    """Posteriors averaged over ``count`` half-samples, each begun at a fitted model."""
+def average(
+    problem: Problem,
+    model: FittedModel,
+    count: int,
+    seed: int,
+    blocks: NDArray[np.int64] | None = None,
+    measured: float = 1.0,
+) -> Averages:
+    """Posteriors averaged over half-samples, each begun at a fitted model.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    model : FittedModel
+        What was found in them.
+    count : int
+        Number of half-samples.
+    seed : int
+        Seed of the draws.
+    blocks : ndarray [n] of int64, optional
+        What is drawn as a whole, by rows: groups, or stretches of time.
+    measured : float
+        How much every row counts, see :class:`.SearchConfiguration`.
+    """
     rng = np.random.default_rng([seed, *b"halves"])
     edges, ancestors, targets = [], [], []
     with threadpool_limits(limits=1):
-        for number, half in zip(range(count), _halves(problem, rng), strict=False):
+        for number, half in zip(range(count), _halves(problem, blocks, rng), strict=False):
             begin = weigh(half, model)
             state = relearn(
                 half,
@@ -56,7 +78,7 @@ def average(problem: Problem, model: FittedModel, count: int, seed: int) -> Aver
                 rounds=RESAMPLED_ROUNDS,
                 model=begin.model,
             )
-            statistics = half.learner.statistics(half, state.responsibilities, state.model)
+            statistics = half.learner.statistics(half, measured * state.responsibilities, state.model)
             tables = half.learner.tables(half, statistics, state.adjacency, state.targets)
             posterior = graph_posterior(tables, state.adjacency, n_samples=RESAMPLED_DAGS, seed=seed + number)
             edges.append(posterior.edges)
@@ -72,28 +94,15 @@ def average(problem: Problem, model: FittedModel, count: int, seed: int) -> Aver
     )
 
 
-def _halves(problem: Problem, rng: np.random.Generator) -> Iterator[Problem]:
-    """Halves of the rows, every row counted twice; of groups, whole ones. Two in a row have no row in common."""
-    members = problem.units.numbers()
-    n = int(members.max()) + 1 if members.size else problem.n_rows
+def _halves(
+    problem: Problem, blocks: NDArray[np.int64] | None, rng: np.random.Generator
+) -> Iterator[Problem]:
+    """Halves of the rows, every row counted twice; of blocks, whole ones. Two in a row have no row in common."""
+    members = np.arange(problem.n_rows) if blocks is None else np.unique(blocks, return_inverse=True)[1]
+    n = int(members.max()) + 1
     while True:
-        order = rng.permutation(n)
-        for chosen in (order[: n // 2], order[n // 2 :]):
-            if not members.size:
-                yield _doubled(problem, np.sort(chosen))
-                continue
-            yield _doubled(problem, np.flatnonzero(np.isin(members, chosen)))
-
-
-def _doubled(problem: Problem, rows: NDArray[np.int64]) -> Problem:
-    """Some of the rows, each twice: by its weight, or in a group of its own, since a group has one regime."""
-    members = problem.units.numbers()
-    if not members.size:
-        units: Units = Weighted(2.0 * problem.repeats[rows])
-    else:
-        rows = np.concatenate([rows, rows])
-        again = np.repeat([0, members.max() + 1], rows.size // 2)
-        weights = None if not problem.units.repeats().size else problem.units.repeats()[rows]
-        units = Groups.of(members[rows] + again, weights)
-    half = problem.take(rows)
-    return replace(half, units=units, learner=problem.learner.take(rows))
+        first = np.zeros(n, dtype=bool)
+        first[rng.permutation(n)[: n // 2]] = True
+        for chosen in (first, ~first):
+            rows, units = problem.units.twice(np.flatnonzero(chosen[members]))
+            yield replace(problem.take(rows), units=units, learner=problem.learner.take(rows))

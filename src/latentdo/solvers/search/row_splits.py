@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from latentdo.model.assignment import Prior, Units
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import Fits, RowFamily, evidence
+from latentdo.model.mechanisms.family import FamilyOfVariable, Fits, evidence
 from latentdo.solvers.search.splits import Split, guesses
 from latentdo.solvers.search.weighted_rows import Array, rows_that_count
 from latentdo.solvers.settings import (
+    FAMILY_DISCRETE_GLANCE,
     FAMILY_EXCEPTION_STEPS,
     FAMILY_FAINT,
     FAMILY_GLANCE,
@@ -56,19 +58,26 @@ class _Rows(NamedTuple):
         """The same of those that cannot."""
         return self.x, self.y, self.units.counted(self.staying)
 
-    def carry(self, share: Array, few: _Rows) -> Array:
-        """Shares of a few of the rows as a guess for all: those of the nearest value."""
+    def carry(self, share: Array, few: _Rows, *, by_parents: bool = False) -> Array:
+        """Shares of a few of the rows as a guess for all: those of the nearest value.
+
+        Where many rows share a value, ``by_parents``: of the nearest row.
+        """
+        if by_parents:
+            near = cKDTree(np.column_stack([few.x, few.y])).query(np.column_stack([self.x, self.y]))[1]
+            return np.asarray(share[near])
         order = np.argsort(few.y)
         place = np.searchsorted(few.y[order], self.y).clip(0, order.size - 1)
         return np.asarray(share[order[place]])
 
 
 class _Parted(NamedTuple):
-    """Evidence of two mechanisms, the share of every row that leaves, and what the others follow."""
+    """Evidence of two mechanisms, the share of every row that leaves, what the others follow, and the cost of both."""
 
     evidence: float
     share: Array
     stays: Mechanism
+    cost: float
 
 
 def split_by_family(
@@ -77,31 +86,44 @@ def split_by_family(
     variable: int,
     rows: NDArray[np.int64],
     learner: RowLearner,
+    regime: int | None = None,
 ) -> Split | None:
     """The best split of some rows that follow the reference mechanism of a variable, whatever their regimes.
 
-    It is found on some of the rows and carried to all.
+    Or of those of one ``regime``, which follow another. It is found on some of the rows and carried to all.
     """
-    model = state.model
+    model, family = state.model, learner.family.of(variable)
     everyone = _rows(problem, state, variable, rows, np.zeros(problem.n_rows))
+    if regime is not None:
+        everyone = everyone._replace(weights=np.ascontiguousarray(state.responsibilities[rows, regime]))
     few = everyone.some(PROBE_ROWS)
-    fits = learner.fits(model.parents[variable])
-    whole = fits.fit(*rows_that_count(*few.counted), model.reference[variable])
+    fits = learner.fits(variable, model.parents[variable])
+    begun = model.reference[variable] if regime is None else model.mechanism(variable, regime)
+    whole = fits.fit(*rows_that_count(*few.counted), begun)
     now = evidence(whole, *few.counted)
+    paid = 0.5 * whole.n_parameters * float(np.log(max(few.counted[2].sum(), 2.0)))
+    glance = FAMILY_DISCRETE_GLANCE if family.is_discrete else FAMILY_GLANCE
     best = Split(0.0, np.empty(0))
+
+    def gain(found: _Parted) -> float:
+        # A discrete variable alone hardly shows a regime: other variables have to pay for it, if any do.
+        return found.evidence - now + (found.cost - paid if family.is_discrete else 0.0)
+
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
-        found = _two(problem, learner.family, fits, few, guess, FAMILY_GLANCE, whole)
-        if found.evidence - now > best.gain:
-            best = Split(found.evidence - now, found.share)
+        found = _two(problem, family, fits, few, guess, glance, whole)
+        if gain(found) > best.gain:
+            best = Split(gain(found), found.share)
     if not best.share.size:
         return None
-    found = _two(problem, learner.family, fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
-    if found.evidence - now > best.gain:
-        best = Split(found.evidence - now, found.share)
+    found = _two(problem, family, fits, few, best.share, FAMILY_SPLIT_STEPS, whole)
+    if gain(found) > best.gain:
+        best = Split(gain(found), found.share)
     share = best.share
     if share.size < rows.size:
-        share = _two(problem, learner.family, fits, everyone, everyone.carry(share, few), 1, whole).share
-    return Split(best.gain * float(everyone.counted[2].sum() / few.counted[2].sum()), share)
+        begin = everyone.carry(share, few, by_parents=family.is_discrete)
+        share = _two(problem, family, fits, everyone, begin, 1, whole).share
+    scale = float(everyone.counted[2].sum() / few.counted[2].sum())
+    return Split(best.gain * scale, share, reference_stays=regime is None)
 
 
 def split_by_exception(
@@ -121,12 +143,13 @@ def split_by_exception(
     everyone = everyone._replace(weights=everyone.weights * free[rows])
     if min(everyone.staying_counted[2].sum(), everyone.counted[2].sum()) < 2 * problem.min_rows:
         return None
-    fits = learner.fits(model.parents[variable])
+    fits = learner.fits(variable, model.parents[variable])
     rule = fits.fit(*rows_that_count(*everyone.staying_counted))
     # What all follow holds the rule, of half of them, say, and something else.
     inside = rule.log_density(everyone.x, everyone.y) - reference.log_density(everyone.x, everyone.y)
     guess = 1.0 - np.exp(np.minimum(inside - np.log(2.0), 0.0))
-    found = _two(problem, learner.family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
+    family = learner.family.of(variable)
+    found = _two(problem, family, fits, everyone, guess, FAMILY_EXCEPTION_STEPS, rule)
     now = evidence(reference, *everyone.counted)
     now += evidence(model.own[regime, variable], *everyone.staying_counted)
     gain, joined = found.evidence - now, [regime]
@@ -154,7 +177,7 @@ def _rows(problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
 
 def _two(
     problem: Problem,
-    family: type[RowFamily],
+    family: FamilyOfVariable,
     fits: Fits,
     rows: _Rows,
     share: Array,
@@ -167,7 +190,7 @@ def _two(
     """
     x, y, weights, units, _ = rows
     counted, staying = rows.counted[2], rows.staying_counted[2]
-    value, total, stays = -np.inf, float(counted.sum()), start
+    value, total, stays, paid = -np.inf, float(counted.sum()), start, 0.0
     for step in range(steps):
         leaving = counted * share
         count = float(leaving.sum())
@@ -184,8 +207,7 @@ def _two(
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
         kept = float(staying @ densities[:, 0])
         found = units.assign(densities, Prior(parts))  # makes use of their memory
-        value = (
-            kept + float(weights @ found.log_likelihood) - 0.5 * float(cost) - 0.5 * float(np.log(all_units))
-        )
+        paid = 0.5 * float(cost) + 0.5 * float(np.log(all_units))
+        value = kept + float(weights @ found.log_likelihood) - paid
         share = found.responsibilities[:, 1].copy()
-    return _Parted(value, share, stays)
+    return _Parted(value, share, stays, paid)

@@ -9,14 +9,18 @@ in regimes it must make up in evidence, with the same mechanisms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from latentdo.data import Dataset
+from latentdo.data import Dataset, Kind
+from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel
-from latentdo.model.mechanisms.family import RowFamily
+from latentdo.model.mechanisms.family import Families, RowFamily
+from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, fewer_regimes, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
@@ -41,7 +45,7 @@ from latentdo.solvers.settings import (
 def solve(
     dataset: Dataset,
     configuration: SearchConfiguration,
-    family: type[RowFamily],
+    family: Families,
     density: str,
     progress: Progress | None = None,
     lines: FittedModel | None = None,
@@ -53,10 +57,22 @@ def solve(
     return driver.search(dataset, configuration, RowStrategy(family, density, lines), progress)
 
 
-def go_on(
+def solve_mixed(
     dataset: Dataset,
     configuration: SearchConfiguration,
     family: type[RowFamily],
+    density: str,
+    progress: Progress | None = None,
+) -> FitResult:
+    """The same for columns of several kinds; ``family`` is that of the continuous ones."""
+    strategy = MixedStrategy(MixedFamily(dataset.kinds, family), density, kinds=dataset.kinds)
+    return driver.search(dataset, configuration, strategy, progress)
+
+
+def go_on(
+    dataset: Dataset,
+    configuration: SearchConfiguration,
+    family: Families,
     found: FitResult,
     progress: Progress | None = None,
     *,
@@ -83,7 +99,7 @@ class RowStrategy:
         What lines with Gaussian noise found, if that is known already.
     """
 
-    family: type[RowFamily]
+    family: Families
     density: str
     start: FittedModel | None = None
 
@@ -186,6 +202,11 @@ class RowStrategy:
         if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
             state = self._from_lines(run, problem, kept)
         state = born if state is None else max(state, born, key=_evidence)
+        return self._born_again(run, problem, state, single), single
+
+    def _born_again(self, run: Run, problem: Problem, state: State, single: State) -> State:
+        """Regimes born anew on the graph of a state, as long as that is better."""
+        everyone = np.ones((problem.n_rows, 1))
         for _ in range(FAMILY_RESTARTS):
             # The graph is better than those of the starts, and has no regimes that were only needed on the way.
             if np.array_equal(state.adjacency, single.adjacency):
@@ -197,7 +218,7 @@ class RowStrategy:
             run.journal.keep(Standing(state))
             if same:
                 break
-        return state, single
+        return state
 
     def _from_lines(self, run: Run, problem: Problem, kept: State) -> State:
         """What regimes of lines grow into that the family cannot do without."""
@@ -215,6 +236,57 @@ class RowStrategy:
         run.journal.note("from one regime", state)
         run.journal.keep(Standing(state))
         return state
+
+
+@dataclass(frozen=True, eq=False)
+class MixedStrategy(RowStrategy):
+    """The same for columns of several kinds, from one regime and no edges.
+
+    Lines with Gaussian noise could have any density on a value that many rows share, and on normal scores
+    (:func:`normal_scores`) they need as many regimes as they may have. They are a start only where labels say of some
+    rows, and not of others, what to begin with.
+    """
+
+    kinds: tuple[Kind, ...] = ()
+
+    def _lines(self, run: Run) -> State:
+        """The best graph with one regime, or with those of the labels, if all rows have one."""
+        problem = run.problem
+        if problem.n_labelled and not problem.all_labelled:
+            scores = normal_scores(problem.z, self.kinds, run.configuration.random_state)
+            design = np.column_stack([np.ones(len(scores)), scores])
+            return super()._lines(replace(run, problem=replace(problem, design=design)))
+        labels = problem.labels if problem.n_labelled else np.zeros(problem.n_rows, dtype=np.int64)
+        state = relearn(self._problem(problem), np.eye(max(problem.n_labelled, 1))[labels], thorough=True)
+        run.journal.note("one regime" if problem.n_labelled == 0 else "labels", state)
+        return state
+
+    def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
+        if problem.n_labelled:
+            return super()._grow(run, problem, lines)
+        state = self._born_again(run, problem, self._from_one(run, problem, lines), lines)
+        turned = _turned(problem, state)
+        if not np.array_equal(turned, state.adjacency):
+            everyone = np.ones((problem.n_rows, 1))
+            again = self._from_one(run, problem, refine(problem, everyone, turned, iterations=1))
+            state = max(state, again, key=_evidence)
+        return state, lines
+
+    def search(self, run: Run) -> Standing:
+        """See :class:`.driver.Strategy`: where nothing is left to assign, the first graph is the last."""
+        if run.problem.all_labelled or run.problem.max_regimes == 1:
+            return Standing(self._lines(run))
+        return super().search(run)
+
+
+def normal_scores(z: NDArray[np.float64], kinds: Sequence[Kind], random_state: int) -> NDArray[np.float64]:
+    """Rows ``[n, d]`` whose discrete columns are normal quantiles of their ranks, ties broken at random."""
+    rng = np.random.default_rng([random_state, *b"scores"])
+    out = np.array(z)
+    for j in [j for j, kind in enumerate(kinds) if kind.is_discrete]:
+        order = np.lexsort((rng.random(len(z)), z[:, j]))
+        out[order, j] = ndtri((np.arange(len(z)) + 0.5) / len(z))
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +316,21 @@ class Continuation(RowStrategy):
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("graph again", state)
         return Standing(state)
+
+
+def _turned(problem: Problem, state: State) -> NDArray[np.int8]:
+    """The graph with edges turned whose ends are targets of the same regime.
+
+    An intervention on an effect that is taken for the cause shows as one on both, and regimes that were born so hold
+    the edge where it is.
+    """
+    adjacency, together = state.adjacency.copy(), state.targets.T @ state.targets
+    for i, j in np.argwhere(adjacency * (together > 0)).tolist():
+        trial = adjacency.copy()
+        trial[i, j], trial[j, i] = 0, 1
+        if problem.constraints.allowed[j, i] and not problem.constraints.required[i, j] and is_dag(trial):
+            adjacency = trial
+    return adjacency
 
 
 def _evidence(state: State) -> float:

@@ -22,14 +22,14 @@ from scipy.special import expit
 
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.model.mechanisms.family import Fits, RowFamily
+from latentdo.model.mechanisms.family import Families, FamilyOfVariable, Fits
 from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.fit_memory import FitMemory
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.quick_scores import QuickScores, SetScores, quick_screen
+from latentdo.solvers.search.quick_scores import QuickScores, ReferenceScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
@@ -39,6 +39,7 @@ from latentdo.solvers.settings import (
     FAMILY_GAIN,
     FAMILY_HOPELESS,
     FAMILY_ROUNDS,
+    FAMILY_TABLES,
     ROWS_PER_PARAMETER,
     SHARING_FUNCTIONS,
 )
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 class RowLearner(FreeTargets):
     """Fits of a family to weighted rows, see :class:`.learner.Learner`."""
 
-    family: type[RowFamily]
+    family: Families
     prepared: Any = None
     design: Array = field(default_factory=lambda: np.empty((0, 0)))
     memory: FitMemory = field(default_factory=FitMemory)
@@ -60,7 +61,7 @@ class RowLearner(FreeTargets):
     """Whether a fit to the same rows goes on where the last one stopped."""
 
     @classmethod
-    def of(cls, family: type[RowFamily], z: Array) -> Self:
+    def of(cls, family: Families, z: Array) -> Self:
         """A learner that knows the variables of some rows."""
         prepared = family.prepare(z)
         return cls(family, prepared, np.column_stack([np.ones(len(z)), family.functions(prepared, z)]))
@@ -71,9 +72,9 @@ class RowLearner(FreeTargets):
             self, design=self.design[rows] if self.design.size else self.design, memory=FitMemory()
         )
 
-    def fits(self, parents: NDArray[np.int64]) -> Fits:
-        """Fits to rows with these parents."""
-        return self.family if self.prepared is None else self.family.given(self.prepared, parents)
+    def fits(self, variable: int, parents: NDArray[np.int64]) -> Fits:
+        """Fits of a variable to rows with these parents."""
+        return self.family.of(variable).given(self.prepared, parents)
 
     def statistics(
         self,
@@ -199,16 +200,28 @@ class RowLearner(FreeTargets):
         found = climb_edges(
             adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
         )
-        if thorough:
+        for _ in range(FAMILY_TABLES if self._is_mixed(problem) else 1) if thorough else ():
             best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
-            found = best if np.isfinite(value) else found
+            if not np.isfinite(value) or np.array_equal(best, found):
+                break
+            found = best  # whose neighbours are fitted next, where tables are rough
         return found
+
+    def _is_mixed(self, problem: Problem) -> bool:
+        return any(self.family.of(j).is_discrete for j in range(problem.n_variables))
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
-        """See :class:`.learner.Learner`: a line will do, since the family looks at all followers."""
-        return split_by_lines(problem, state, regime, variable, rows)
+        """See :class:`.learner.Learner`: a line will do, since the family looks at all followers.
+
+        Lines say nothing of discrete variables; a regime that follows the reference there is looked at with the others.
+        """
+        if not self.family.of(variable).is_discrete:
+            return split_by_lines(problem, state, regime, variable, rows)
+        if not state.targets[regime, variable]:
+            return None
+        return split_by_family(problem, state, variable, rows, self, regime)
 
     def split_followers(
         self, problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
@@ -229,9 +242,9 @@ class RowLearner(FreeTargets):
         resp, targets = statistics.responsibilities, model.topology.targets
         prior = problem.penalties.target_prior
 
-        def gain(j: int, rows: NDArray[np.int64], weights: Array, family: type[RowFamily]) -> float:
-            x, y, density = inputs[j]
-            found = _intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows], family)
+        def gain(j: int, rows: NDArray[np.int64], weights: Array, families: Families) -> float:
+            (x, y, density), own = inputs[j], families.of(j)
+            found = _intervened(problem, x[rows], y[rows], weights, model.reference[j], density[rows], own)
             return found[1] + prior
 
         inputs = {}
@@ -255,7 +268,7 @@ class RowLearner(FreeTargets):
             changes.append((change, merged))
         return changes
 
-    def joining(self, *, alike: bool) -> type[RowFamily]:  # noqa: ARG002
+    def joining(self, *, alike: bool) -> Families:  # noqa: ARG002
         """What two regimes may have in common where they are targeted, ``alike`` or in different variables."""
         return self.family
 
@@ -312,7 +325,7 @@ class RowLearner(FreeTargets):
     ) -> Local:
         x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
-        fits, place = self.fits(parents), (j, tuple(parents.tolist()))
+        fits, place = self.fits(j, parents), (j, tuple(parents.tolist()))
         settled = statistics.settled and start is not None
         fit: Callable[..., Any] = fits.refit if settled else fits.fit
         tried: dict[bytes, Local] = {}
@@ -329,7 +342,7 @@ class RowLearner(FreeTargets):
                     make() if self.trains else self.memory.fit(make, start, place, weights, settled=settled)
                 )
                 found, better = self._fit_shares(
-                    problem, statistics, (x, y), known, target_prior, shares, reference
+                    problem, statistics, j, (x, y), known, target_prior, shares, reference
                 )
                 tried[shares.tobytes()] = found
                 if not better.any():
@@ -339,11 +352,22 @@ class RowLearner(FreeTargets):
 
     def quick_scores(
         self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local
-    ) -> QuickScores | None:
+    ) -> QuickScores | ReferenceScores | None:
         """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
         weights = statistics.responsibilities @ local.shares
-        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
-        found = self.family.as_squares(local.reference, x, y, weights)
+        y = np.ascontiguousarray(problem.z[:, j])
+        if self.family.of(j).is_discrete:
+            rows = weights > FAMILY_FAINT
+            mine, count = y[rows], weights[rows]
+
+            def fit(others: NDArray[np.int64], x: Array) -> Mechanism:
+                found: Mechanism = self.fits(j, others).refit(x, mine, count, local.reference)
+                return found
+
+            known = statistics.explained.setdefault((j, local.shares.tobytes()), {})
+            return ReferenceScores(fit, problem.z[rows], mine, count, known)
+        x = np.ascontiguousarray(problem.z[:, parents])
+        found = self.family.of(j).as_squares(local.reference, x, y, weights)
         return (
             None if found is None else QuickScores.of(statistics.design, problem.n_variables, *found, weights)
         )
@@ -356,6 +380,7 @@ class RowLearner(FreeTargets):
         self,
         problem: Problem,
         statistics: WeightedRows,
+        j: int,
         rows: tuple[Array, Array],
         known: NDArray[np.int8],
         target_prior: float,
@@ -364,12 +389,13 @@ class RowLearner(FreeTargets):
     ) -> tuple[Local, NDArray[np.bool_]]:
         """The fit with given regimes sharing a reference mechanism, and who had better share it."""
         (x, y), resp, counts = rows, statistics.responsibilities, statistics.counts
+        family = self.family.of(j)
         weights = resp @ shares
         count = float(weights.sum())
         density = reference.log_density(x, y)
         own: dict[int, Mechanism] = {}
         gains = np.full(len(counts), -np.inf)
-        worth = self.family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
+        worth = family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
         worth |= ~shares & (counts >= problem.min_rows)
         for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
             mine, weight = statistics.members[k]
@@ -377,7 +403,7 @@ class RowLearner(FreeTargets):
                 own[k], gains[k] = reference, 0.0
                 continue
             own[k], gains[k] = _intervened(
-                problem, x[mine], y[mine], weight, reference, density[mine], self.family
+                problem, x[mine], y[mine], weight, reference, density[mine], family
             )
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
@@ -427,7 +453,7 @@ def _intervened(
     weights: Array,
     reference: Mechanism,
     density: Array,
-    family: type[RowFamily],
+    family: FamilyOfVariable,
 ) -> tuple[Mechanism, float]:
     """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
     own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)

@@ -132,7 +132,7 @@ def conclude(
     # An empty reference must stay free of targets although no row speaks for it.
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
-    statistics = learner.statistics(problem, responsibilities, fitted)
+    statistics = learner.statistics(problem, configuration.measured * responsibilities, fitted)
     final = weigh(problem, fitted.with_prior(problem.prior(responsibilities, model)))
     tables = learner.tables(problem, statistics, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)

@@ -1,0 +1,126 @@
+r"""Binary variables: a logistic regression, :math:`P(y = 1 \mid x) = 1 / (1 + e^{-\eta})`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.response import (
+    FARTHEST,
+    MOST_STEPS,
+    RIDGE,
+    SHORTEST,
+    TOLERANCE,
+    Response,
+    begin,
+    with_ones,
+)
+
+
+@njit
+def _log_likelihood(eta, y, weights):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(y.shape[0]):
+        e = min(max(eta[i], -FARTHEST), FARTHEST)
+        # log(1 + exp(e)), without overflow
+        total += weights[i] * (y[i] * e - max(e, 0.0) - math.log1p(math.exp(-abs(e))))
+    return total
+
+
+@njit
+def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Newton steps to the likeliest coefficients, in place, of ``rows [n, q]`` beside a known ``offset [n]``."""
+    n, q = rows.shape
+    eta = offset + rows @ beta
+    best = _log_likelihood(eta, y, weights) - 0.5 * RIDGE * (beta * beta).sum()
+    for _ in range(MOST_STEPS):
+        gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+        for i in range(n):
+            p = 1.0 / (1.0 + math.exp(-min(max(eta[i], -FARTHEST), FARTHEST)))
+            slope, bend = weights[i] * (y[i] - p), weights[i] * p * (1.0 - p)
+            for a in range(q):
+                gradient[a] += slope * rows[i, a]
+                for b in range(a + 1):
+                    hessian[a, b] += bend * rows[i, a] * rows[i, b]
+        for a in range(q):
+            for b in range(a):
+                hessian[b, a] = hessian[a, b]
+        move = np.linalg.solve(hessian, gradient)
+        if 0.5 * (gradient * move).sum() < TOLERANCE:
+            beta += move
+            break
+        length, gain = 1.0, -1.0
+        while gain < 0.0 and length > SHORTEST:
+            trial = beta + length * move
+            moved = offset + rows @ trial
+            value = _log_likelihood(moved, y, weights) - 0.5 * RIDGE * (trial * trial).sum()
+            gain = value - best
+            length *= 0.5
+        if gain < 0.0:
+            break
+        beta[:] = trial
+        eta, best = moved, value
+
+
+class BinaryMechanism(Response):
+    """``coefficients [1, 1 + q]`` of the log-odds of 1."""
+
+    family: ClassVar[str] = "binary"
+    summary: ClassVar[str] = "logistic regression"
+
+    def check(self) -> None:
+        """See :class:`Response`."""
+        super().check()
+        if len(self.coefficients) != 1:
+            raise ValueError("a binary mechanism has one linear predictor")
+
+    @classmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
+        """See :class:`RowFamily`."""
+        beta = begin(start, cls, 1, 1 + x.shape[1])
+        _climb(
+            with_ones(x), np.zeros(len(y)), np.ascontiguousarray(y), np.ascontiguousarray(weights), beta[0]
+        )
+        return cls(beta)
+
+    def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
+        move = np.zeros(1)
+        _climb(np.ones((len(y), 1)), eta[0], np.ascontiguousarray(y), np.ascontiguousarray(weights), move)
+        constants += move
+
+    def probability(self, x: Array) -> Array:
+        """Probability of 1, ``[n]``."""
+        return np.asarray(expit(self.predictors(x)[0]))
+
+    def log_density(self, x: Array, y: Array) -> Array:
+        """See :class:`Mechanism`: a log-probability."""
+        eta = self.predictors(x)[0]
+        return np.asarray(y * eta - np.logaddexp(0.0, eta))
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        """See :class:`Mechanism`."""
+        return (rng.random(len(x)) < self.probability(x)).astype(np.float64)
+
+    @classmethod
+    def may_differ(
+        cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """See :class:`RowFamily`: score tests of the constant and of every slope, against less than they cost."""
+        assert isinstance(reference, cls)
+        p = reference.probability(x)
+        return score_tests(x, y - p, p * (1.0 - p), responsibilities)
+
+
+def score_tests(x: Array, pull: Array, information: Array, responsibilities: Array) -> NDArray[np.bool_]:
+    """Regimes ``[K]`` whose constant and slopes may differ: twice what they gain, one by one, against one parameter."""
+    rows = with_ones(x)
+    counts = np.maximum(responsibilities.sum(axis=0), 2.0)
+    scores = (rows * pull[:, None]).T @ responsibilities
+    squares = (rows**2 * information[:, None]).T @ responsibilities + RIDGE
+    return np.asarray((scores**2 / squares).sum(axis=0) > 0.5 * np.log(counts))

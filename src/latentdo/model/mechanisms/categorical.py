@@ -1,0 +1,173 @@
+r"""Categories: a multinomial logit.
+
+.. math:: P(y = a \mid x) = \frac{e^{\eta_a}}{1 + \sum_{b \ge 1} e^{\eta_b}}, \qquad \eta_0 = 0
+
+One predictor per level but the first. The order of ordered levels is not made use of.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.binary import score_tests
+from latentdo.model.mechanisms.response import (
+    FARTHEST,
+    MOST_STEPS,
+    RIDGE,
+    SHORTEST,
+    TOLERANCE,
+    Response,
+    begin,
+    with_ones,
+)
+
+
+@njit
+def _shares(rows, offset, beta, i, shares):  # type: ignore[no-untyped-def]
+    """Fill the probabilities ``[m]`` of the levels but the first in a row; returns minus the log of the first's."""
+    m, q = beta.shape
+    top = 0.0
+    for a in range(m):
+        e = offset[a, i]
+        for b in range(q):
+            e += beta[a, b] * rows[i, b]
+        shares[a] = min(max(e, -FARTHEST), FARTHEST)
+        top = max(top, shares[a])
+    total = math.exp(-top)
+    for a in range(m):
+        total += math.exp(shares[a] - top)
+    log_total = top + math.log(total)
+    for a in range(m):
+        shares[a] = math.exp(shares[a] - log_total)
+    return log_total
+
+
+@njit
+def _log_likelihood(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    n, m = y.shape[0], beta.shape[0]
+    shares, total = np.empty(m), 0.0
+    for i in range(n):
+        log_total = _shares(rows, offset, beta, i, shares)
+        total += weights[i] * (-log_total if y[i] == 0 else math.log(max(shares[y[i] - 1], 1e-300)))
+    return total
+
+
+@njit
+def _derivatives(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Gradient ``[m, q]`` of the penalised log-likelihood, and minus its second derivatives ``[m q, m q]``."""
+    n, q = rows.shape
+    m = beta.shape[0]
+    shares = np.empty(m)
+    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(m * q)
+    for i in range(n):
+        _shares(rows, offset, beta, i, shares)
+        for a in range(m):
+            slope = weights[i] * ((1.0 if y[i] == a + 1 else 0.0) - shares[a])
+            for c in range(q):
+                gradient[a, c] += slope * rows[i, c]
+            for b in range(a + 1):
+                bend = weights[i] * shares[a] * ((1.0 if a == b else 0.0) - shares[b])
+                for c in range(q):
+                    scaled = bend * rows[i, c]
+                    for e in range(c + 1):  # every block is symmetric
+                        hessian[a * q + c, b * q + e] += scaled * rows[i, e]
+    for a in range(m * q):
+        for b in range(m * q):
+            upper, lower = max(a // q, b // q), min(a // q, b // q)
+            c, e = max(a % q, b % q), min(a % q, b % q)
+            hessian[a, b] = hessian[upper * q + c, lower * q + e]
+    return gradient, hessian
+
+
+@njit
+def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Newton steps to the likeliest coefficients ``[m, q]``, in place, beside known predictors ``offset [m, n]``."""
+    best = _log_likelihood(rows, offset, y, weights, beta) - 0.5 * RIDGE * (beta * beta).sum()
+    for _ in range(MOST_STEPS):
+        gradient, hessian = _derivatives(rows, offset, y, weights, beta)
+        move = np.linalg.solve(hessian, gradient.ravel()).reshape(beta.shape)
+        if 0.5 * (gradient * move).sum() < TOLERANCE:
+            beta += move
+            break
+        length, gain = 1.0, -1.0
+        while gain < 0.0 and length > SHORTEST:
+            trial = beta + length * move
+            value = _log_likelihood(rows, offset, y, weights, trial) - 0.5 * RIDGE * (trial * trial).sum()
+            gain = value - best
+            length *= 0.5
+        if gain < 0.0:
+            break
+        beta[:] = trial
+        best = value
+
+
+class CategoricalMechanism(Response):
+    """``coefficients [L - 1, 1 + q]`` of every level but the first."""
+
+    family: ClassVar[str] = "categorical"
+    summary: ClassVar[str] = "multinomial logit"
+
+    @classmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> CategoricalMechanism:
+        """See :class:`RowFamily`: with the levels of ``start``, else as many as there are rows of."""
+        m = len(start.coefficients) if isinstance(start, cls) else max(int(y.max(initial=1.0)), 1)
+        return Levels(m + 1).fit(x, y, weights, start)
+
+    def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
+        move = np.zeros((constants.size, 1))
+        _climb(np.ones((len(y), 1)), eta, y.astype(np.int64), np.ascontiguousarray(weights), move)
+        constants += move[:, 0]
+
+    def log_probabilities(self, x: Array) -> Array:
+        """Log-probability of every level, ``[n, L]``."""
+        eta = np.vstack([np.zeros(len(x)), self.predictors(x)])
+        return np.asarray(log_softmax(eta, axis=0).T)
+
+    def log_density(self, x: Array, y: Array) -> Array:
+        """See :class:`Mechanism`: a log-probability."""
+        level = np.clip(y.astype(np.int64), 0, len(self.coefficients))
+        return np.asarray(self.log_probabilities(x)[np.arange(len(y)), level])
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        """See :class:`Mechanism`."""
+        steps = np.cumsum(np.exp(self.log_probabilities(x)), axis=1)
+        return np.asarray((rng.random(len(x))[:, None] > steps[:, :-1]).sum(axis=1), dtype=np.float64)
+
+    @classmethod
+    def may_differ(
+        cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """See :class:`RowFamily`: score tests level by level."""
+        assert isinstance(reference, cls)
+        p = np.exp(reference.log_probabilities(x).T)
+        tests = [
+            score_tests(x, (y == a) - own, own * (1.0 - own), responsibilities) for a, own in enumerate(p)
+        ]
+        return np.asarray(np.any(tests, axis=0))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Fits of categories whose number of levels is known, whether rows have all of them or not."""
+
+    n_levels: int
+
+    def fit(self, x: Array, y: Array, weights: Array, start: Any = None) -> CategoricalMechanism:
+        """See :class:`RowFamily`."""
+        m, n = self.n_levels - 1, len(y)
+        beta = begin(start, CategoricalMechanism, m, 1 + x.shape[1])
+        known = np.zeros((m, n))
+        _climb(with_ones(x), known, y.astype(np.int64), np.ascontiguousarray(weights), beta)
+        return CategoricalMechanism(beta)
+
+    def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> CategoricalMechanism:
+        """See :class:`RowFamily`."""
+        return self.fit(x, y, weights, start)

@@ -1,0 +1,340 @@
+r"""Counts: Poisson or negative binomial, with more zeros than that if evidence asks for them.
+
+.. math:: \mu = e^\eta, \qquad
+    P(y \mid x) = \pi [y = 0] + (1 - \pi) \frac{\Gamma(y + r)}{\Gamma(r)\, y!}
+    \Bigl(\frac{r}{r + \mu}\Bigr)^r \Bigl(\frac{\mu}{r + \mu}\Bigr)^y
+
+The dispersion :math:`1 / r` is zero for Poisson's law. It and the share :math:`\pi` of further zeros are parameters
+that have to pay for themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from latentdo.compilation import njit
+from latentdo.model.mechanisms.base import Array, Mechanism
+from latentdo.model.mechanisms.binary import score_tests
+from latentdo.model.mechanisms.family import evidence
+from latentdo.model.mechanisms.response import (
+    FARTHEST,
+    MOST_STEPS,
+    RIDGE,
+    SHORTEST,
+    TOLERANCE,
+    Response,
+    begin,
+    with_ones,
+)
+from latentdo.model.mechanisms.student import polygammas
+
+LEAST_DISPERSION: Final = 1e-6
+"""Below, a negative binomial law cannot be told from Poisson's."""
+
+MOST_DISPERSION: Final = 1e3
+"""Beyond, nearly all rows are zero and the others have any size."""
+
+LONGEST_STEP: Final = 1.0
+"""Of the logarithm of the dispersion."""
+
+MOST_TAILS: Final = 5000
+"""Largest count for which sums over all smaller ones are quicker than gamma functions of every row."""
+
+MOST_ZEROS: Final = 0.999
+"""Share of further zeros, at most."""
+
+
+@njit
+def _log_law(y, eta, dispersion, log_factorial):  # type: ignore[no-untyped-def]
+    """Log-probability of a count without further zeros."""
+    eta = min(max(eta, -FARTHEST), FARTHEST)
+    mu = math.exp(eta)
+    if dispersion <= 0.0:
+        return y * eta - mu - log_factorial
+    r = 1.0 / dispersion
+    value = -r * math.log1p(mu * dispersion) - log_factorial
+    if y > 0.0:
+        value += math.lgamma(y + r) - math.lgamma(r) + y * (eta - math.log(r + mu))
+    return value
+
+
+@njit
+def _log_probabilities(eta, y, dispersion, zeros, log_factorials):  # type: ignore[no-untyped-def]
+    found = np.empty(y.shape[0])
+    for i in range(y.shape[0]):
+        law = _log_law(y[i], eta[i], dispersion, log_factorials[i])
+        if zeros > 0.0:
+            law += math.log1p(-zeros)
+            if y[i] == 0.0:
+                law = math.log(zeros + math.exp(law))
+        found[i] = law
+    return found
+
+
+@njit
+def _tails(y, weights):  # type: ignore[no-untyped-def]
+    """Weight of the rows that count more than ``k = 0, 1, ...``; empty where counts are too large for that to pay."""
+    most = y.max()
+    if most > MOST_TAILS:
+        return np.empty(0)
+    tails = np.zeros(int(most) + 1)
+    for i in range(y.shape[0]):
+        if y[i] > 0.0:
+            tails[int(y[i]) - 1] += weights[i]
+    for k in range(tails.shape[0] - 2, -1, -1):
+        tails[k] += tails[k + 1]
+    return tails
+
+
+@njit
+def _log_gammas(y, weights, tails, r):  # type: ignore[no-untyped-def]
+    """Weighted sum of ``log gamma(y + r) - log gamma(r)``, and its first two derivatives by ``r``.
+
+    It is a sum of ``log(r + k)`` over all ``k`` below ``y``, so that tails of the counts are enough.
+    """
+    value, first, second = 0.0, 0.0, 0.0
+    if tails.shape[0]:
+        for k in range(tails.shape[0]):
+            if tails[k] > 0.0:
+                value += tails[k] * math.log(r + k)
+                first += tails[k] / (r + k)
+                second -= tails[k] / (r + k) ** 2
+        return value, first, second
+    base0 = math.lgamma(r)
+    base1, base2 = polygammas(r)
+    for i in range(y.shape[0]):
+        if y[i] > 0.0:
+            more1, more2 = polygammas(y[i] + r)
+            value += weights[i] * (math.lgamma(y[i] + r) - base0)
+            first += weights[i] * (more1 - base1)
+            second += weights[i] * (more2 - base2)
+    return value, first, second
+
+
+@njit
+def _rest(eta, y, counted, dispersion):  # type: ignore[no-untyped-def]
+    """What the log-likelihood has beside gamma functions and factorials."""
+    value = 0.0
+    for i in range(y.shape[0]):
+        e = min(max(eta[i], -FARTHEST), FARTHEST)
+        mu = math.exp(e)
+        if dispersion > 0.0:
+            log = math.log1p(mu * dispersion)
+            value += counted[i] * (y[i] * (e + math.log(dispersion) - log) - log / dispersion)
+        else:
+            value += counted[i] * (y[i] * e - mu)
+    return value
+
+
+@njit
+def _mean_step(rows, offset, y, counted, beta, dispersion):  # type: ignore[no-untyped-def]
+    """One scoring step of the coefficients, in place; returns about what it gained."""
+    n, q = rows.shape
+    eta = offset + rows @ beta
+    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+    for i in range(n):
+        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
+        scale = counted[i] / (1.0 + dispersion * mu)
+        slope, bend = (y[i] - mu) * scale, mu * scale
+        for a in range(q):
+            gradient[a] += slope * rows[i, a]
+            scaled = bend * rows[i, a]
+            for b in range(a + 1):
+                hessian[a, b] += scaled * rows[i, b]
+    for a in range(q):
+        for b in range(a):
+            hessian[b, a] = hessian[a, b]
+    move = np.linalg.solve(hessian, gradient)
+    promised = 0.5 * (gradient * move).sum()
+    if promised < TOLERANCE:
+        beta += move
+        return promised
+    best = _rest(eta, y, counted, dispersion) - 0.5 * RIDGE * (beta * beta).sum()
+    length, gain = 1.0, -1.0
+    while gain < 0.0 and length > SHORTEST:
+        trial = beta + length * move
+        value = _rest(offset + rows @ trial, y, counted, dispersion)
+        gain = value - 0.5 * RIDGE * (trial * trial).sum() - best
+        length *= 0.5
+    if gain < 0.0:
+        return 0.0
+    beta[:] = trial
+    return gain
+
+
+@njit
+def _dispersion_step(eta, y, counted, tails, dispersion):  # type: ignore[no-untyped-def]
+    """One Newton step of the logarithm of the dispersion: the new dispersion, and about what it gained."""
+    r = 1.0 / dispersion
+    _, first, second = _log_gammas(y, counted, tails, r)
+    for i in range(y.shape[0]):
+        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
+        rest = (mu - y[i]) / (r + mu)
+        first += counted[i] * (rest - math.log1p(mu * dispersion))
+        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu))
+    # by log r, whose negative is the logarithm of the dispersion
+    slope, bend = r * first, r * r * second + r * first
+    move = -slope / bend if bend < 0.0 else math.copysign(LONGEST_STEP, slope)
+    move = min(max(move, -LONGEST_STEP), LONGEST_STEP)
+    found = min(max(dispersion * math.exp(-move), LEAST_DISPERSION), MOST_DISPERSION)
+    return found, 0.0 if found == dispersion else abs(0.5 * slope * move)
+
+
+@njit
+def _climb(rows, offset, y, weights, beta, shape):  # type: ignore[no-untyped-def]
+    """Steps of coefficients, dispersion and further zeros in turn, in place; what is zero of the latter stays so."""
+    counted, tails = weights.copy(), _tails(y, weights)
+    for _ in range(MOST_STEPS):
+        gained = 0.0
+        if shape[1] > 0.0:
+            eta, hidden = offset + rows @ beta, 0.0
+            for i in range(y.shape[0]):
+                if y[i] == 0.0:
+                    law = (1.0 - shape[1]) * math.exp(_log_law(0.0, eta[i], shape[0], 0.0))
+                    share = shape[1] / (shape[1] + law)
+                    hidden += weights[i] * share
+                    counted[i] = weights[i] * (1.0 - share)
+            share = min(hidden / weights.sum(), MOST_ZEROS)
+            gained += abs(share - shape[1]) * weights.sum() * TOLERANCE
+            shape[1] = share
+        gained += _mean_step(rows, offset, y, counted, beta, shape[0])
+        if shape[0] > 0.0:
+            shape[0], more = _dispersion_step(offset + rows @ beta, y, counted, tails, shape[0])
+            gained += more
+        if gained < TOLERANCE:
+            break
+
+
+class CountMechanism(Response):
+    """``coefficients [1, 1 + q]`` of the logarithm of the mean; ``shape`` are dispersion and share of further zeros."""
+
+    family: ClassVar[str] = "count"
+    summary: ClassVar[str] = (
+        "Poisson or negative binomial regression, with further zeros where evidence asks for them"
+    )
+
+    def check(self) -> None:
+        """See :class:`Response`."""
+        if len(self.coefficients) != 1 or self.shape.shape != (2,):
+            raise ValueError("a count has one linear predictor, a dispersion and a share of zeros")
+        if not (0.0 <= self.dispersion <= MOST_DISPERSION and 0.0 <= self.zeros <= MOST_ZEROS):
+            raise ValueError("dispersion or share of zeros of a count are not such as a fit gives")
+
+    @property
+    def dispersion(self) -> float:
+        """Variance beyond Poisson's, in squares of the mean: zero for Poisson's law."""
+        return float(self.shape[0])
+
+    @property
+    def zeros(self) -> float:
+        """Share of rows that are zero whatever the mean."""
+        return float(self.shape[1])
+
+    @property
+    def n_all(self) -> int:
+        """See :class:`Response`."""
+        return self.coefficients.size + int(np.count_nonzero(self.shape))
+
+    @classmethod
+    def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
+        """See :class:`RowFamily`: dispersion and further zeros where a test suggests them and evidence agrees."""
+        beta = begin(start, cls, 1, 1 + x.shape[1])
+        if not isinstance(start, cls):
+            beta[0, 0] = math.log(max(float(np.average(y, weights=weights)), 1e-3))
+        found = cls._fit(x, y, weights, beta, np.zeros(2))
+        excess = found._excess_dispersion(x, y, weights)
+        if excess > 0.0:
+            begun = start.dispersion if isinstance(start, cls) and start.dispersion > 0.0 else excess
+            spread = cls._fit(x, y, weights, found.coefficients, np.array([begun, 0.0]))
+            found = _better(found, spread, x, y, weights)
+        share = found._excess_zeros(x, y, weights)
+        if share > 0.0:
+            more = cls._fit(x, y, weights, found.coefficients, np.array([found.dispersion, share]))
+            found = _better(found, more, x, y, weights)
+            if found is more and more.dispersion > 0.0:  # which the zeros may have asked for
+                simpler = cls._fit(x, y, weights, more.coefficients, np.array([0.0, more.zeros]))
+                found = _better(found, simpler, x, y, weights)
+        return found
+
+    @classmethod
+    def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Self:
+        """See :class:`RowFamily`: of the same law as before."""
+        assert isinstance(start, cls)
+        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + x.shape[1]), start.shape)
+
+    @classmethod
+    def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
+        beta, shape, y = beta.copy(), shape.copy(), np.ascontiguousarray(y)
+        known, rows = np.zeros(len(y)), with_ones(x)
+        _climb(rows, known, y, np.ascontiguousarray(weights), beta[0], shape)
+        return cls(beta, shape)
+
+    def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
+        move, y, weights = np.zeros(1), np.ascontiguousarray(y), np.ascontiguousarray(weights)
+        for _ in range(MOST_STEPS):  # dispersion and further zeros stay
+            if _mean_step(np.ones((len(y), 1)), eta[0], y, weights, move, self.dispersion) < TOLERANCE:
+                break
+        constants += move
+
+    def _excess_dispersion(self, x: Array, y: Array, weights: Array) -> float:
+        """A first guess of the dispersion, if a score test against Poisson's law pays for it; else zero."""
+        mu = self.mean(x)
+        excess, squares = float(weights @ ((y - mu) ** 2 - y)), float(weights @ mu**2)
+        if excess <= 0.0 or squares <= 0.0 or excess**2 < 2.0 * squares * math.log(max(weights.sum(), 2.0)):
+            return 0.0
+        return min(max(excess / squares, LEAST_DISPERSION), MOST_DISPERSION)
+
+    def _excess_zeros(self, x: Array, y: Array, weights: Array) -> float:
+        """A first guess of the share of further zeros, if a score test pays for it; else zero."""
+        none = np.exp(np.maximum(self._without_zeros(x, np.zeros(len(y))), -FARTHEST))
+        score = float(weights @ ((y == 0.0) / none - 1.0))
+        information = float(weights @ (1.0 / none - 1.0))
+        if score <= 0.0 or score**2 < information * math.log(max(weights.sum(), 2.0)):
+            return 0.0
+        return min(max(score / information, 1e-4), 0.5)
+
+    def mean(self, x: Array) -> Array:
+        """Mean of the rows that are no further zeros, ``[n]``."""
+        return np.asarray(np.exp(self.predictors(x)[0]))
+
+    def _without_zeros(self, x: Array, y: Array) -> Array:
+        eta = self.predictors(x)[0]
+        return np.asarray(_log_probabilities(eta, y, self.dispersion, 0.0, gammaln(y + 1.0)))
+
+    def log_density(self, x: Array, y: Array) -> Array:
+        """See :class:`Mechanism`: a log-probability."""
+        eta, y = self.predictors(x)[0], np.ascontiguousarray(y)
+        return np.asarray(_log_probabilities(eta, y, self.dispersion, self.zeros, gammaln(y + 1.0)))
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        """See :class:`Mechanism`."""
+        mu = self.mean(x)
+        if self.dispersion > 0.0:
+            mu = mu * rng.gamma(1.0 / self.dispersion, self.dispersion, len(mu))
+        return np.where(rng.random(len(mu)) < self.zeros, 0.0, rng.poisson(mu).astype(np.float64))
+
+    @classmethod
+    def may_differ(
+        cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
+    ) -> NDArray[np.bool_]:
+        """See :class:`RowFamily`: score tests of constant and slopes, and of the spread."""
+        assert isinstance(reference, cls)
+        pi, mu = reference.zeros, reference.mean(x)
+        mean = (1.0 - pi) * mu
+        variance = mean * (1.0 + mu * (reference.dispersion + pi))
+        scale = mean / variance
+        found = score_tests(x, (y - mean) * scale, mean * scale, responsibilities)
+        counts = np.maximum(responsibilities.sum(axis=0), 2.0)
+        # The fourth moment is that of these rows: laws with heavy tails have spreads that vary.
+        excess = (y - mean) ** 2 / variance - 1.0
+        spread = (excess @ responsibilities) ** 2 / (excess**2 @ responsibilities + RIDGE)
+        return np.asarray(found | (spread > 0.5 * np.log(counts)))
+
+
+def _better(one: CountMechanism, other: CountMechanism, x: Array, y: Array, weights: Array) -> Any:
+    return max((one, other), key=lambda law: evidence(law, x, y, weights))

@@ -1,0 +1,155 @@
+r"""What discrete responses have in common: probabilities of values through linear predictors.
+
+.. math:: \eta_{ia} = c_a + b_a' x_i, \qquad a = 1, \dots, m
+
+with one predictor for a binary variable or a count, and one per level but the first for a category. Fits are penalised
+Newton steps: coefficients have a prior :math:`N(0, 1 / \lambda)` with :math:`\lambda` so weak that it matters only
+where the likelihood has no maximum, as where a parent decides a binary child (separation), or a regime has no row of a
+level. What is said to be the log-probability does not include it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.model.mechanisms.base import Array, Mechanism, Parents, join, split
+from latentdo.model.mechanisms.family import MechanismFamily, evidence
+
+RIDGE: Final = 0.01
+"""Precision of the prior of a coefficient: a standard deviation of ten, where inputs have one of about one."""
+
+FARTHEST: Final = 30.0
+"""Linear predictors beyond are as good as certain: ``exp(30)`` is ten million million."""
+
+MOST_STEPS: Final = 40
+"""Newton steps. Five are usual; separation takes the most."""
+
+TOLERANCE: Final = 1e-3
+"""Nats that a last step may promise, and it is made all the same: it leaves about the square of that."""
+
+SHORTEST: Final = 1e-3
+"""Share of a step below which it is not halved again."""
+
+_LARGEST = 1e50  # coefficient; predictors of what is far out then stay finite
+
+
+@dataclass(frozen=True, eq=False)
+class Response(MechanismFamily):
+    """A discrete variable given its parents.
+
+    Parameters
+    ----------
+    coefficients : ndarray [m, 1 + q]
+        Constant and slopes of every linear predictor; constants alone, ``[m, 1]``, ignore the parents.
+    shape : ndarray
+        Further numbers, such as the dispersion of a count.
+    n_free : int, optional
+        How many of the numbers were fitted, if not all: what is shared with the reference is charged once.
+    """
+
+    coefficients: Array
+    shape: Array = field(default_factory=lambda: np.empty(0))
+    n_free: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no fit gives, whether it comes from one or from a file."""
+        if not (np.abs(self.coefficients) < _LARGEST).all():
+            raise ValueError(f"a coefficient of a {self.family!r} mechanism is not such as a fit gives")
+        self.check()
+
+    def check(self) -> None:
+        """Refuse a wrong :attr:`shape`; there is none, unless the response has one."""
+        if self.shape.size:
+            raise ValueError(f"a {self.family!r} mechanism has no further numbers")
+
+    @property
+    def n_parameters(self) -> int:
+        """See :class:`Mechanism`."""
+        return self.n_all if self.n_free is None else self.n_free
+
+    @property
+    def n_all(self) -> int:
+        """All numbers that a fit may choose."""
+        return self.coefficients.size
+
+    def predictors(self, x: Array) -> Array:
+        """Linear predictors ``[m, n]``, cut where they are certain."""
+        eta = np.repeat(self.coefficients[:, :1], len(x), axis=1)
+        if self.coefficients.shape[1] > 1:
+            eta += self.coefficients[:, 1:] @ x.T
+        return np.asarray(np.clip(eta, -FARTHEST, FARTHEST))
+
+    def shifted(self, x: Array, y: Array, weights: Array) -> Self:
+        """The same with constants of its own, fitted to rows: an intervention that leaves the slopes alone."""
+        eta = self.predictors(x)
+        constants = self.coefficients[:, 0].copy()
+        self._shift(eta, y, weights, constants)
+        moved = self.coefficients.copy()
+        moved[:, 0] = constants
+        return replace(self, coefficients=moved, n_free=constants.size)
+
+    @abstractmethod
+    def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
+        """Move the constants, in place, to where they are likeliest given the predictors with the old ones."""
+
+    @classmethod
+    def intervene(
+        cls, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
+    ) -> Mechanism:
+        """See :class:`RowFamily`: the response without parents, with a shift, or with coefficients of its own."""
+        found: list[Mechanism] = [cls.fit(x[:, :0], y, weights, reference)]
+        if imperfect and x.shape[1]:
+            assert isinstance(reference, cls)
+            if reference.coefficients.shape[1] > 1:
+                found.append(reference.shifted(x, y, weights))
+            found.append(cls.fit(x, y, weights, reference))
+        return max(found, key=lambda one: evidence(one, x, y, weights))
+
+    @classmethod
+    def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
+        """See :class:`Mechanism`."""
+        free = [-1 if one.n_free is None else one.n_free for one in mechanisms]
+        return {
+            **join("coefficients", [one.coefficients.ravel() for one in mechanisms]),
+            "n_predictors": np.array([len(one.coefficients) for one in mechanisms], dtype=np.int64),
+            **join("shapes", [one.shape for one in mechanisms]),
+            "n_free": np.array(free, dtype=np.int64),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], parents: Sequence[Parents]) -> list[Self]:
+        """See :class:`Mechanism`."""
+        found = []
+        parts = (
+            split("coefficients", arrays),
+            arrays["n_predictors"].tolist(),
+            split("shapes", arrays),
+            arrays["n_free"].tolist(),
+        )
+        for flat, m, shape, free, inputs in zip(*parts, parents, strict=True):
+            if m < 1 or flat.size not in (m, m * (1 + inputs.size)):
+                raise ValueError(
+                    f"a {cls.family!r} mechanism of {inputs.size} inputs has {flat.size} coefficients"
+                )
+            found.append(cls(flat.reshape(m, -1), shape, None if free < 0 else int(free)))
+        return found
+
+
+def begin(start: Any, kind: type[Response], m: int, width: int) -> Array:
+    """Coefficients to begin with: those of an earlier fit with as many inputs, else its constants."""
+    beta = np.zeros((m, width))
+    if isinstance(start, kind) and len(start.coefficients) == m:
+        same = start.coefficients.shape[1] == width
+        beta[:, : width if same else 1] = start.coefficients[:, : width if same else 1]
+    return beta
+
+
+def with_ones(x: Array) -> Array:
+    """Ones and inputs, ``[n, 1 + q]``, contiguous."""
+    return np.column_stack([np.ones(len(x)), x])

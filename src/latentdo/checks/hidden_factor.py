@@ -21,7 +21,7 @@ from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR, Noise
 from latentdo.solvers.search.learner import Graph
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.settings import FACTOR_LOADINGS, LOADED
+from latentdo.solvers.settings import FACTOR_LOADINGS, LOADED, RIVAL_GAIN, RIVAL_STEPS
 
 _STANDARD = LinearMechanism(np.zeros(1), Noise.gaussian(1.0))
 
@@ -54,20 +54,20 @@ class WithFactor(Lines):
     """Lines beside one hidden variable."""
 
     hidden = 1
+    steps = RIVAL_STEPS
 
     def expected(self, moments: Moments, model: FittedModel) -> Moments:
         """See :class:`.Lines`."""
         matrices, d = moments.matrices, self.n_variables
-        full = np.zeros((len(matrices), d + 2, d + 2))
-        for k, matrix in enumerate(matrices):
-            constants, coefficients, variances = equations(model, k)
-            pull = coefficients[:d, d] / variances[:d]
-            precision = 1.0 + pull @ coefficients[:d, d]
-            extend = np.eye(d + 2, d + 1)
-            extend[d + 1, 0] = -pull @ constants[:d] / precision
-            extend[d + 1, 1:] = (pull - pull @ coefficients[:d, :d]) / precision
-            full[k] = extend @ matrix @ extend.T
-            full[k, d + 1, d + 1] += matrix[0, 0] / precision
+        constants, coefficients, variances = equations(model)
+        loadings, weights = coefficients[:, :d, d], coefficients[:, :d, :d]
+        pull = loadings / variances[:, :d]
+        precision = 1.0 + (pull * loadings).sum(axis=1)
+        extend = np.tile(np.eye(d + 2, d + 1), (len(matrices), 1, 1))
+        extend[:, d + 1, 0] = -(pull * constants[:, :d]).sum(axis=1) / precision
+        extend[:, d + 1, 1:] = (pull - (pull[:, None] @ weights)[:, 0]) / precision[:, None]
+        full = extend @ matrices @ extend.transpose(0, 2, 1)
+        full[:, d + 1, d + 1] += matrices[:, 0, 0] / precision
         return Moments(full)
 
     def fit(self, moments: Moments, graph: Graph) -> FittedModel:
@@ -109,15 +109,16 @@ def look_for_factor(
     """Compare the best lines, ``plain``, with lines beside one hidden variable, from rows as the fit assigns them."""
     rival, d = WithFactor(z.shape[1], imperfect=imperfect), z.shape[1]
     moments = moments_of(z, without_small(responsibilities))
+    needed = plain.evidence + RIVAL_GAIN
     reached = [
-        climb(rival, z, responsibilities, *rival.start(moments, loading), told=told)
+        climb(rival, z, responsibilities, *rival.start(moments, loading), told=told, needed=needed)
         for loading in FACTOR_LOADINGS
     ]
     best = max(reached, key=lambda one: one.evidence)
-    _, coefficients, variances = equations(best.model, 0)
-    loading = coefficients[:d, d]
+    _, coefficients, variances = equations(best.model)
+    loading = coefficients[0, :d, d]
     return HiddenFactor(
         best.evidence - plain.evidence,
         (int(plain.model.topology.adjacency.sum()), int(best.model.topology.adjacency[:d, :d].sum())),
-        np.asarray(loading / np.sqrt(loading**2 + variances[:d])),
+        np.asarray(loading / np.sqrt(loading**2 + variances[0, :d])),
     )

@@ -18,7 +18,7 @@ from latentdo.checks.check import Array
 from latentdo.checks.rivals import Climb, Lines, climb, moments_of, without_small
 from latentdo.model.fitted import FittedModel
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.settings import ERROR_LIMIT, ERROR_SHARES
+from latentdo.solvers.settings import ERROR_LIMIT, ERROR_SHARES, RIVAL_GAIN, RIVAL_STEPS
 
 
 class MeasurementError(NamedTuple):
@@ -36,26 +36,27 @@ class MeasurementError(NamedTuple):
 class WithErrors(Lines):
     """Lines for what was meant."""
 
+    steps = RIVAL_STEPS
+
     def __init__(self, n_variables: int, errors: Array, *, imperfect: bool = True) -> None:
         super().__init__(n_variables, imperfect=imperfect)
         self.errors = errors
 
     def expected(self, moments: Moments, model: FittedModel) -> Moments:
         """See :class:`.Lines`."""
-        found = np.empty_like(moments.matrices)
-        for k, matrix in enumerate(moments.matrices):
-            mean, covariance = super().distribution(model, k)
-            pull = np.linalg.solve(covariance + np.diag(self.errors), covariance).T
-            shrink = np.eye(len(matrix))
-            shrink[1:, 1:], shrink[1:, 0] = pull, mean - pull @ mean
-            found[k] = shrink @ matrix @ shrink.T
-            found[k, 1:, 1:] += matrix[0, 0] * (covariance - pull @ covariance)
+        matrices = moments.matrices
+        means, covariances = super().distributions(model)
+        pull = np.linalg.solve(covariances + np.diag(self.errors), covariances).transpose(0, 2, 1)
+        shrink = np.tile(np.eye(matrices.shape[1]), (len(matrices), 1, 1))
+        shrink[:, 1:, 1:], shrink[:, 1:, 0] = pull, means - (pull @ means[:, :, None])[:, :, 0]
+        found = shrink @ matrices @ shrink.transpose(0, 2, 1)
+        found[:, 1:, 1:] += matrices[:, :1, :1] * (covariances - pull @ covariances)
         return Moments(0.5 * (found + found.transpose(0, 2, 1)))
 
-    def distribution(self, model: FittedModel, regime: int) -> tuple[Array, Array]:
+    def distributions(self, model: FittedModel) -> tuple[Array, Array]:
         """See :class:`.Lines`."""
-        mean, covariance = super().distribution(model, regime)
-        return mean, covariance + np.diag(self.errors)
+        means, covariances = super().distributions(model)
+        return means, covariances + np.diag(self.errors)
 
     def cost(self, model: FittedModel, n_rows: float) -> float:
         """See :class:`.Lines`; the share is a parameter."""
@@ -73,10 +74,10 @@ def look_for_errors(
     smallest = (squares - means**2).min(axis=0)
     graph = plain.model.topology.adjacency
     begin = Lines(z.shape[1], imperfect=imperfect).fit(moments, graph)
-    found: list[MeasurementError] = []
+    needed, found = plain.evidence + RIVAL_GAIN, list[MeasurementError]()
     for share in ERROR_SHARES:
         rival = WithErrors(z.shape[1], np.minimum(share, ERROR_LIMIT * smallest), imperfect=imperfect)
-        reached = climb(rival, z, responsibilities, begin, graph, told=told)
+        reached = climb(rival, z, responsibilities, begin, graph, told=told, needed=needed)
         arrows = (int(graph.sum()), int(reached.model.topology.adjacency.sum()))
         found.append(MeasurementError(reached.evidence - plain.evidence, share, arrows))
         if len(found) > 1 and found[-1].gain < found[-2].gain:

@@ -23,6 +23,7 @@ from latentdo.solvers.settings import (
     FEWEST_FOR_BROAD,
     HELD_OUT_ROWS,
     LEFT_OVER,
+    RIVAL_GAIN,
     SAME_REGIMES,
     SUBSETS,
     SURE,
@@ -98,21 +99,17 @@ def check_held_out(
     out, rest = np.flatnonzero(result.regimes == k), np.flatnonzero(result.regimes != k)
     if min(out.size, rest.size) < HELD_OUT_ROWS:
         return passed
-    labels = [result.regime_names[one] for one in result.regimes[rest]]
-    fit = _fit(template, dataset.take(rest), seed, labels=labels, observational=result.regime_names[0])
-    _tell(progress, f"without regime {result.regime_names[k]}", fit)
-    model = fit.result_.model
-    z = fit.result_.read(fitted.x[out], dataset.where.take(out)).z
-    alone = np.zeros((out.size, model.topology.n_regimes))
-    alone[:, 0] = 1.0
-    residuals = Residuals.of(model, z, alone)
-    changed = []
-    for j, name in enumerate(dataset.columns):
-        score = residuals.scores[0, :, j]
-        for values in (score, (score**2 - 1.0) / np.sqrt(2.0)):
-            small = p_value(z_value(values), 2 * dataset.n_variables) < CHECK_LEVEL
-            if small and abs(float(values.mean())) > LEFT_OVER and name not in changed:
-                changed.append(name)
+    told: dict[str, Any] = {
+        "labels": [result.regime_names[one] for one in result.regimes[rest]],
+        "observational": result.regime_names[0],
+    }
+    free = _fit(template, dataset.take(rest), seed, **told)
+    _tell(progress, f"without regime {result.regime_names[k]}", free)
+    # What is left may not tell directions: a graph that explains it as well may need fewer changes.
+    same = _fit(template, dataset.take(rest), seed, **told, **_only(result.adjacency))
+    _tell(progress, f"the same graph without regime {result.regime_names[k]}", same)
+    fits = [free, same] if same.evidence_ > free.evidence_ - RIVAL_GAIN else [free]
+    changed = min((_changed(fit, dataset, fitted, out) for fit in fits), key=len)
     share = len(changed) / dataset.n_variables
     failed = share > BROAD and dataset.n_variables >= FEWEST_FOR_BROAD
     words = f"Regime {result.regime_names[k]}, left out, is explained by {len(changed)} changed mechanisms."
@@ -123,6 +120,31 @@ def check_held_out(
             "interventions from this fit; try another density or transform."
         )
     return Check("held-out regime", share, None, failed, words)
+
+
+def _only(adjacency: pd.DataFrame) -> dict[str, Any]:
+    """Knowledge that leaves one graph."""
+    pairs = [(a, b) for a in adjacency.index for b in adjacency.columns if a != b]
+    required = [pair for pair in pairs if adjacency.loc[pair]]
+    forbidden = [pair for pair in pairs if not adjacency.loc[pair]]
+    return {"required": required, "forbidden": forbidden, "tiers": None, "max_parents": None}
+
+
+def _changed(fit: Any, dataset: Dataset, fitted: Dataset, rows: NDArray[np.int64]) -> list[str]:
+    """Variables whose mechanism, as a fit has it in the reference, does not hold in some rows: in level or in scale."""
+    model = fit.result_.model
+    z = fit.result_.read(fitted.x[rows], dataset.where.take(rows)).z
+    alone = np.zeros((rows.size, model.topology.n_regimes))
+    alone[:, 0] = 1.0
+    residuals = Residuals.of(model, z, alone)
+    found = []
+    for j, name in enumerate(dataset.columns):
+        score = residuals.scores[0, :, j]
+        for values in (score, (score**2 - 1.0) / np.sqrt(2.0)):
+            small = p_value(z_value(values), 2 * dataset.n_variables) < CHECK_LEVEL
+            if small and abs(float(values.mean())) > LEFT_OVER and name not in found:
+                found.append(name)
+    return found
 
 
 def _fit(

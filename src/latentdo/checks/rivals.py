@@ -16,6 +16,8 @@ from scipy.special import logsumexp
 from latentdo.checks.check import Array
 from latentdo.graphs.constraints import Constraints
 from latentdo.model.fitted import FittedModel
+from latentdo.model.mechanisms.base import Mechanism
+from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import LOG_2PI
 from latentdo.model.penalties import Penalties
 from latentdo.solvers.search.learner import Graph, MomentLearner
@@ -25,7 +27,6 @@ from latentdo.solvers.settings import (
     MIN_ROWS,
     RIVAL_ROUNDS,
     RIVAL_SEARCHES,
-    RIVAL_STEPS,
     RIVAL_TOLERANCE,
 )
 
@@ -43,6 +44,9 @@ class Lines:
 
     hidden = 0
     """Variables beyond the columns; they are the last, and nothing causes them."""
+
+    steps = 1
+    """Steps of EM on moments for one assignment of rows: nothing moves where all is seen."""
 
     def __init__(self, n_variables: int, *, imperfect: bool = True) -> None:
         self.n_variables = n_variables
@@ -77,12 +81,13 @@ class Lines:
         """The best graph, or the best that can be reached."""
         return MomentLearner().best_graph(self.problem, moments, graph)
 
-    def distribution(self, model: FittedModel, regime: int) -> tuple[Array, Array]:
-        """Mean and covariance of the columns in a regime."""
-        constants, coefficients, variances = equations(model, regime)
-        mixing = np.linalg.inv(np.eye(len(constants)) - coefficients)
+    def distributions(self, model: FittedModel) -> tuple[Array, Array]:
+        """Means ``[K, d]`` and covariances ``[K, d, d]`` of the columns in all regimes."""
+        constants, coefficients, variances = equations(model)
         d = self.n_variables
-        return (mixing @ constants)[:d], ((mixing * variances) @ mixing.T)[:d, :d]
+        mixing = np.linalg.inv(np.eye(constants.shape[1]) - coefficients)[:, :d]
+        means = (mixing @ constants[:, :, None])[:, :, 0]
+        return means, (mixing * variances[:, None]) @ mixing.transpose(0, 2, 1)
 
     def cost(self, model: FittedModel, n_rows: float) -> float:
         """What a model costs, in nats."""
@@ -111,22 +116,37 @@ def without_small(responsibilities: Array) -> Array:
 
 
 def climb(
-    rival: Lines, z: Array, responsibilities: Array, model: FittedModel, graph: Graph, *, told: bool = False
+    rival: Lines,
+    z: Array,
+    responsibilities: Array,
+    model: FittedModel,
+    graph: Graph,
+    *,
+    told: bool = False,
+    needed: float = -np.inf,
 ) -> Climb:
-    """The best evidence of a rival that can be reached from a model of it; where rows belong may be ``told``."""
+    """The best evidence of a rival that can be reached from a model of it; where rows belong may be ``told``.
+
+    A climb that cannot reach the ``needed`` evidence, if it goes on as since the last search of the graph, is given up:
+    it becomes slower, not faster.
+    """
     shares = without_small(responsibilities)
     moments = moments_of(z, shares)
     best = Climb(-np.inf, model)
-    before = -np.inf
+    first = before = -np.inf
     for turn in range(RIVAL_ROUNDS):
         if turn % RIVAL_SEARCHES == 0:
+            rise = best.evidence - max(first, before)
+            if turn and best.evidence + (RIVAL_ROUNDS - turn) / RIVAL_SEARCHES * rise < needed:
+                break
             again = rival.best_graph(rival.expected(moments, model), graph)
             if turn and np.array_equal(again, graph) and best.evidence < before + RIVAL_TOLERANCE:
                 break
             graph, before = again, best.evidence
-        for _ in range(RIVAL_STEPS):
+        for _ in range(rival.steps):
             model = rival.fit(rival.expected(moments, model), graph)
         found, value = _weigh(rival, z, model, shares if told else None)
+        first = value if turn == 0 else first
         if value > best.evidence:
             best = Climb(value, model)
         again_shares = without_small(found)
@@ -141,8 +161,7 @@ def _weigh(rival: Lines, z: Array, model: FittedModel, known: Array | None) -> t
     """Responsibilities, and the evidence of rows whose regimes are summed out, or expected if they are known."""
     n, d = z.shape
     joint = np.empty((n, model.topology.n_regimes))
-    for k in range(model.topology.n_regimes):
-        mean, covariance = rival.distribution(model, k)
+    for k, (mean, covariance) in enumerate(zip(*rival.distributions(model), strict=True)):
         root = np.linalg.cholesky(covariance)
         off = solve_triangular(root, (z - mean).T, lower=True)
         joint[:, k] = -0.5 * ((off**2).sum(axis=0) + d * LOG_2PI) - np.log(root.diagonal()).sum()
@@ -153,16 +172,22 @@ def _weigh(rival: Lines, z: Array, model: FittedModel, known: Array | None) -> t
     return np.exp(joint - total[:, None]), float(total.sum()) - rival.cost(model, float(n))
 
 
-def equations(model: FittedModel, regime: int) -> tuple[Array, Array, Array]:
-    """Constants, coefficients ``[d, d]`` (rows are effects) and variances of a regime's equations."""
-    d = model.topology.n_variables
-    constants, coefficients, variances = np.zeros(d), np.zeros((d, d)), np.ones(d)
-    for j in range(d):
-        form = model.mechanism(j, regime).linear_form
-        assert form is not None  # lines
-        constants[j], variances[j] = form.coefficients[0], form.variance
-        if form.coefficients.size > 1:
-            coefficients[j, model.parents[j]] = form.coefficients[1:]
+def equations(model: FittedModel) -> tuple[Array, Array, Array]:
+    """Constants ``[K, d]``, coefficients ``[K, d, d]`` (rows are effects) and variances ``[K, d]`` of all regimes."""
+    k, d = model.topology.n_regimes, model.topology.n_variables
+    constants, coefficients, variances = np.zeros((k, d)), np.zeros((k, d, d)), np.ones((k, d))
+
+    def put(regimes: int | slice, j: int, line: Mechanism) -> None:
+        assert isinstance(line, LinearMechanism)
+        constants[regimes, j], variances[regimes, j] = line.parameters[0], line.noise.variances[0]
+        coefficients[regimes, j] = 0.0
+        if line.parameters.size > 1:
+            coefficients[regimes, j, model.parents[j]] = line.parameters[1:]
+
+    for j, line in enumerate(model.reference):
+        put(slice(None), j, line)
+    for (regime, j), line in model.own.items():
+        put(regime, j, line)
     return constants, coefficients, variances
 
 

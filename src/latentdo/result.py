@@ -378,10 +378,10 @@ class FitResult:
     def ambiguous_edges(self, low: float = 0.05) -> pd.DataFrame:
         """Pairs of variables whose connection or direction the data leave open, the least certain first.
 
-        A pair is listed when its likeliest state (forward, backward, absent) has a probability below ``1 - low``,
-        or when the interventional essential graph leaves the edge undirected and its probabilities do not tell the
-        direction either. ``graph`` is the state of the pair in
-        :attr:`adjacency`, the single best graph; it need not be the likeliest one (:meth:`contested_edges`).
+        A pair is listed when its state (forward, backward, absent) in :attr:`adjacency`, the single best graph, has a
+        probability below ``1 - low``, or when the interventional essential graph leaves the edge undirected and its
+        probabilities do not tell the direction either. ``graph`` is that state; it need not be the likeliest one
+        (:meth:`contested_edges`).
         """
         adjacency, probability = self.model.topology.adjacency, self.edge_probabilities
         present = self.model.topology.targets[self.model.topology.weights > 0]
@@ -394,8 +394,9 @@ class FitResult:
                 # Shapes of noise and curves may tell what the graph alone leaves open.
                 told = max(forward, backward) >= (1.0 - low) * (forward + backward)
                 undirected = bool(essential[i, j] and essential[j, i]) and not told
-                if max(forward, backward, absent) < 1.0 - low or undirected:
-                    state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
+                state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
+                certain = {"forward": forward, "backward": backward, "absent": absent}[state]
+                if certain < 1.0 - low or undirected:
                     pair = (self.columns[i], self.columns[j])
                     records.append((*pair, forward, backward, absent, undirected, state))
         names = ["source", "target", "forward", "backward", "absent", "undirected", "graph"]

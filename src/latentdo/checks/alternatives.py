@@ -12,21 +12,42 @@ from latentdo.checks.check import Array, Check, listed
 from latentdo.checks.dependence import Hint
 from latentdo.checks.hidden_factor import HiddenFactor, look_for_factor
 from latentdo.checks.measurement_error import MeasurementError, look_for_errors
-from latentdo.checks.rivals import best_lines
+from latentdo.checks.regimes import is_broad
+from latentdo.checks.rivals import best_lines, without
+from latentdo.model.fitted import FittedModel
 from latentdo.solvers.settings import RIVAL_GAIN
 
 
 def check_alternatives(
-    z: Array, responsibilities: Array, names: Sequence[str], *, imperfect: bool, told: bool = False
+    z: Array,
+    responsibilities: Array,
+    names: Sequence[str],
+    fitted: FittedModel,
+    *,
+    imperfect: bool,
+    told: bool = False,
 ) -> tuple[list[Hint], list[Check]]:
     """Whether a hidden variable, or errors of measurement, explain rows ``z [n, d]`` better than arrows alone.
 
-    Where it was ``told`` which rows belong together, rivals that look at single rows do not assign them anew.
+    Rivals have lines with Gaussian noise, and must beat such lines as well as the model that was fitted, whatever its
+    mechanisms: curves and shapes of noise that imitate what is hidden cost more than what they imitate. So do regimes
+    that change most variables: rivals may do without them. Where it was ``told`` which rows belong together, rivals
+    that look at single rows do not assign them anew.
     """
+    broad = is_broad(fitted.topology)
+    begins = [responsibilities]
+    if broad.any() and not told:
+        begins.append(without(responsibilities, broad))
     with threadpool_limits(limits=1):  # several threads on matrices this small mostly wait for each other
-        plain = best_lines(z, responsibilities, imperfect=imperfect, told=told)
-        factor = look_for_factor(z, responsibilities, plain, imperfect=imperfect, told=told)
-        errors = look_for_errors(z, responsibilities, plain, imperfect=imperfect, told=told)
+        plain = best_lines(z, responsibilities, fitted, imperfect=imperfect, told=told)
+        factor = max(
+            (look_for_factor(z, q, plain, imperfect=imperfect, told=told) for q in begins),
+            key=lambda one: one.gain,
+        )
+        errors = max(
+            (look_for_errors(z, q, plain, imperfect=imperfect, told=told) for q in begins),
+            key=lambda one: one.gain,
+        )
     # Each may imitate the other a little: the better one is meant.
     found = [_about_factor(factor, errors, names), _about_errors(errors, factor)]
     hints = []

@@ -13,6 +13,8 @@ from latentdo.data.remarks import COPY
 from latentdo.data.transforms import Preprocessor
 from latentdo.solvers.settings import CHECK_LEVEL, MENDED, SKEWED
 
+_SHOWN = 8  # at most so many names in one sentence
+
 
 def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
     """Whether many rows share a value: rounded columns, detection limits, zeros."""
@@ -31,17 +33,18 @@ def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
         shown = [
             f"{name} at {value:.4g} ({share:.0%})" for share, name, value in sorted(shares, reverse=True)
         ]
-        words.append(f"many rows share one value: {listed(shown)}")
+        words.append(f"many rows share one value: {listed(shown, _SHOWN)}")
     if rounded:
-        words.append(f"columns are rounded: {listed(rounded)}")
+        words.append(f"columns are rounded: {listed(rounded, _SHOWN)}")
     text = "; ".join(words)
     return Check(
         "shared values",
         max((share for share, _, _ in shares), default=0.0),
         None,
         True,
-        f"{text[0].upper()}{text[1:]}. The fit fills in what limits and zeros hide and spreads rounded values, which "
-        "is a guess: use raw values with all their digits, and do not trust arrows that hang on these columns.",
+        f"{text[0].upper()}{text[1:]}; what the fit puts in the place of hidden digits and values is a guess: use raw "
+        "values with all their digits, pass labels (regimes=) if an intervention set the shared ones, and do not trust "
+        "arrows that hang on these columns.",
     )
 
 
@@ -85,7 +88,7 @@ def check_copies(z: Array, names: Sequence[str]) -> Check:
     if found.size:
         shown = [f"{names[i]} and {names[j]}" for i, j in found]
         words = (
-            f"{listed(shown)} are nearly copies of each other: which of the two causes anything cannot be told apart, "
-            "and arrows at either mean arrows at one of them; drop one of each."
+            f"{listed(shown, _SHOWN)} are nearly copies of each other: which of the two causes anything cannot be told "
+            "apart, and arrows at either mean arrows at one of them; drop one of each."
         )
     return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words)

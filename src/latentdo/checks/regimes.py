@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from latentdo.checks.check import Check, listed, p_value, z_value
 from latentdo.checks.residuals import Residuals
@@ -12,12 +13,16 @@ from latentdo.model.fitted import Topology
 from latentdo.solvers.settings import BROAD, CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
 
 
+def is_broad(topology: Topology) -> NDArray[np.bool_]:
+    """Which regimes ``[K]`` change most variables."""
+    share = topology.targets.mean(axis=1)
+    return np.asarray((share > BROAD) & (topology.n_variables >= FEWEST_FOR_BROAD))
+
+
 def check_breadth(topology: Topology, regime_names: Sequence[Hashable]) -> Check:
     """Whether a regime changes most variables: that is another population, or misfit, and no intervention."""
     share = np.where(topology.weights > 0, topology.targets.mean(axis=1), 0.0)
-    broad = (
-        np.flatnonzero(share > BROAD) if topology.n_variables >= FEWEST_FOR_BROAD else np.empty(0, dtype=int)
-    )
+    broad = np.flatnonzero(is_broad(topology) & (topology.weights > 0))
     words = "No regime changes most of the variables."
     if broad.size:
         shown = [

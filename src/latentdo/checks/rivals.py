@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
@@ -108,7 +109,12 @@ def moments_of(z: Array, responsibilities: Array) -> Moments:
 
 def without_small(responsibilities: Array) -> Array:
     """Responsibilities of the regimes that have rows; others lose theirs to them."""
-    kept = responsibilities[:, responsibilities.sum(axis=0) >= MIN_ROWS]
+    return without(responsibilities, responsibilities.sum(axis=0) < MIN_ROWS)
+
+
+def without(responsibilities: Array, dropped: NDArray[np.bool_]) -> Array:
+    """Responsibilities without some of the regimes, ``dropped [K]``; rows of these go to the others."""
+    kept = responsibilities[:, ~dropped]
     total = kept.sum(axis=1, keepdims=True)
     return np.asarray(
         np.where(total > 0.0, kept / np.maximum(total, np.finfo(float).tiny), 1.0 / kept.shape[1])
@@ -191,10 +197,25 @@ def equations(model: FittedModel) -> tuple[Array, Array, Array]:
     return constants, coefficients, variances
 
 
-def best_lines(z: Array, responsibilities: Array, *, imperfect: bool = True, told: bool = False) -> Climb:
-    """Lines for what was seen: what rivals have to beat, and where they begin."""
+def best_lines(
+    z: Array,
+    responsibilities: Array,
+    fitted: FittedModel | None = None,
+    *,
+    imperfect: bool = True,
+    told: bool = False,
+) -> Climb:
+    """Lines for what was seen: what rivals have to beat, and where they begin.
+
+    The evidence is that of the model that was ``fitted``, if that is higher.
+    """
     rival = Lines(z.shape[1], imperfect=imperfect)
     moments = moments_of(z, without_small(responsibilities))
     empty = np.zeros((z.shape[1], z.shape[1]), dtype=np.int8)
     graph = rival.best_graph(moments, empty)
-    return climb(rival, z, responsibilities, rival.fit(moments, graph), graph, told=told)
+    best = climb(rival, z, responsibilities, rival.fit(moments, graph), graph, told=told)
+    if fitted is None:
+        return best
+    joint = fitted.log_density(z) + np.log(np.maximum(fitted.topology.weights, np.finfo(float).tiny))
+    total = (responsibilities * joint).sum() if told else logsumexp(joint, axis=1).sum()
+    return best._replace(evidence=max(best.evidence, float(total) - rival.cost(fitted, float(len(z)))))

@@ -16,6 +16,7 @@ from latentdo.checks.refits import Progress, check_halves, check_held_out, check
 from latentdo.checks.regimes import check_breadth, check_invariance
 from latentdo.checks.residuals import Residuals, stretches
 from latentdo.data import Dataset
+from latentdo.graphs import reachability
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import units_of
 from latentdo.solvers.settings import CAPPED, CHECKED_BLOCK, RIVAL_FEWEST_ROWS, RIVAL_ROWS, RIVAL_VARIABLES
@@ -48,10 +49,10 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
     hints, moved = hidden_cause_hints(residuals, names)
     checks = [moved]
     told = where.time is not None or dataset.groups is not None or dataset.regimes is not None
-    if _is_linear(result) and z.shape[1] <= RIVAL_VARIABLES and len(z) >= RIVAL_FEWEST_ROWS:
+    if not dataset.is_mixed and z.shape[1] <= RIVAL_VARIABLES and len(z) >= RIVAL_FEWEST_ROWS:
         some = stretches(len(z), RIVAL_ROWS, CHECKED_BLOCK)
         more, found = check_alternatives(
-            z[some], shares[some], names, imperfect=result.intervention != "perfect", told=told
+            z[some], shares[some], names, result.model, imperfect=result.intervention != "perfect", told=told
         )
         known = {(one.first, one.second) for one in hints}
         hints += [one for one in more if (one.first, one.second) not in known]
@@ -73,13 +74,21 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
     return Findings(tuple(checks), tuple(hints))
 
 
-def capped(result: FitResult, hints: Sequence[Hint]) -> Array:
-    """Edge probabilities ``[d, d]`` that are no larger than one half where a hidden cause may be meant."""
-    found, place = result.edge_probabilities.copy(), {name: j for j, name in enumerate(result.columns)}
-    for hint in hints:
-        i, j = place[hint.first], place[hint.second]
-        found[[i, j], [j, i]] = np.minimum(found[[i, j], [j, i]], CAPPED)
-    return found
+def capped(result: FitResult, hints: Sequence[Hint]) -> tuple[Array, Array]:
+    """Probabilities of edges and of causal paths ``[d, d]``, at most one half where a hidden cause may be meant.
+
+    A path counts as such if the graph has no other from the one variable to the other.
+    """
+    edges, ancestors = result.edge_probabilities.copy(), result.ancestor_probabilities.copy()
+    place = {name: j for j, name in enumerate(result.columns)}
+    graph = result.model.topology.adjacency.copy()
+    pairs = [(place[hint.first], place[hint.second]) for hint in hints]
+    for i, j in pairs:
+        graph[[i, j], [j, i]] = 0
+        edges[[i, j], [j, i]] = np.minimum(edges[[i, j], [j, i]], CAPPED)
+    if hints:
+        ancestors = np.where(reachability(graph), ancestors, np.minimum(ancestors, CAPPED))
+    return edges, np.maximum(ancestors, edges)
 
 
 def check_by_refits(
@@ -96,10 +105,3 @@ def check_by_refits(
         check_subsets(result, dataset, template, seed, progress),
         check_held_out(result, dataset, fitted, template, seed, progress),
     )
-
-
-def _is_linear(result: FitResult) -> bool:
-    """Whether lines describe every variable, so that rivals with lines may be asked."""
-    model = result.model
-    mechanisms = [*model.reference, *model.own.values()]
-    return all(one.linear_form is not None and np.isfinite(one.linear_form.variance) for one in mechanisms)

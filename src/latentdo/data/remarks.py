@@ -30,6 +30,10 @@ class DataWarning(UserWarning):
     """The data can be used, but something about them deserves a look."""
 
 
+class ColumnsWarning(DataWarning):
+    """About columns as they are; a check at the end of the fit comes back to it."""
+
+
 def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: int = 2) -> None:
     """Warn of too few rows, and of columns whose standard deviations hint at a wrong unit."""
     d = len(names)
@@ -71,7 +75,7 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
             f"Columns that are copies of each other up to scale, or nearly: {pairs}. Causes and effects of such a pair "
             "cannot be told apart; drop one of each."
         )
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:

@@ -497,20 +497,23 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             )
         if found.hints and result.model_edge_probabilities is None:
             result = replace(result, model_edge_probabilities=result.edge_probabilities)
+        edges, ancestors = capped(result, found.hints)
         return replace(
             result,
-            edge_probabilities=capped(result, found.hints),
+            edge_probabilities=edges,
+            ancestor_probabilities=ancestors,
             checks=tuple(one.to_dict() for one in found.checks),
             hints=tuple(one._asdict() for one in found.hints),
         )
 
     @staticmethod
     def _failures(result: FitResult) -> list[str]:
-        """What checks have against the fit, and warn of it; what was said before the fit is not said twice."""
-        said = [one["words"] for one in result.checks if one["failed"] and one["check"] not in _NOTED]
-        for words in said:
-            warn(words, DataWarning, stacklevel=4)
-        return said
+        """What checks have against the fit, and warn of it; what was warned of before the fit is not said twice."""
+        failed = [one for one in result.checks if one["failed"]]
+        for one in failed:
+            if one["check"] not in _NOTED:
+                warn(one["words"], DataWarning, stacklevel=4)
+        return [one["words"] for one in failed]
 
     @staticmethod
     def _with_segments(result: FitResult, dataset: Dataset, whole: Array) -> FitResult:

@@ -265,11 +265,11 @@ def abstention(result: FitResult) -> list[str]:
 
 
 def cautions(result: FitResult) -> list[str]:
-    """What a reader should know before trusting the result."""
-    found = []
+    """What a reader should know before trusting the result: first what the rows have against it."""
+    found = [str(one["words"]) for one in result.checks if one["failed"]]
     if result.status != "converged":
         found.append(f"The fit is {result.status}{f': {result.message}' if result.message else ''}.")
-    found += result.warnings
+    found += [words for words in result.warnings if words not in found]
     n, d = len(result.responsibilities), len(result.columns)
     if n < _ROWS_A_VARIABLE * d:
         found.append(

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from scipy.stats import kstest
 
 from latentdo.checks.check import p_value, z_value
@@ -14,10 +15,12 @@ from latentdo.checks.neighbours import check_neighbours, given_neighbours, row_b
 from latentdo.checks.regimes import check_breadth, check_invariance
 from latentdo.checks.residuals import Residuals, in_order
 from latentdo.checks.rivals import best_lines
-from latentdo.data import Dataset
+from latentdo.data import Dataset, Kind
 from latentdo.data.atoms import Atoms
 from latentdo.model.fitted import FittedModel, Topology
+from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.linear import LinearMechanism
+from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.model.mechanisms.noise import Noise
 
 NAMES = ("a", "b", "c", "d")
@@ -224,3 +227,24 @@ def test_corrected_for_the_number_of_places():
     assert p_value(0.0, 1) == 1.0
     assert p_value(1.959963985, 1) == pytest.approx(0.05)
     assert p_value(-3.290526731, 10) == pytest.approx(0.01)
+
+
+def test_residuals_of_every_kind_are_uniform_and_parents_of_every_kind_are_opened():
+    rng = np.random.default_rng(6)
+    cause, tissue = rng.standard_normal(4000), rng.integers(0, 3, 4000)
+    effect = cause + 2.0 * (tissue == 1)
+    z = np.column_stack(
+        [cause, tissue, rng.random(4000) < expit(effect), rng.poisson(np.exp(0.5 * effect)), effect]
+    ).astype(float)
+    z[:, 4] += rng.standard_normal(4000)
+    levels = Kind("categorical", ("a", "b", "c")), Kind("binary", ("no", "yes"))
+    family = MixedFamily((Kind(), *levels, Kind("count"), Kind()), AnyNoise)
+    prepared, parents = family.prepare(z), np.array([0, 1])
+    for j in (2, 3, 4):
+        x, y = z[:, :2], np.ascontiguousarray(z[:, j])
+        fitted = family.of(j).given(prepared, parents).fit(x, y, np.ones(4000))
+        below = fitted.below(x, y, rng)
+        assert kstest(below, "uniform").pvalue > 0.01
+        assert np.array_equal(below, fitted.below(x, y, rng)) == (
+            j == 4
+        )  # a formula, or ties broken at random

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,44 @@ def test_refits_add_checks(fitted):
     table = fitted.falsify(progress=steps.append)
     assert {"regimes in halves", "self-compatibility", "held-out regime"} <= set(table.index)
     assert len(steps) >= 4
+
+
+FIELD = {"preset": "field", "n_variables": 3, "n_samples": 820, "n_regimes": 2, "random_state": 1000}
+
+
+def _told(way):
+    """A table, what the estimator is told of it, and what the fit is."""
+    data = simulate(**FIELD | ({"preset": "mixed"} if way == "kinds" else {}))
+    X, rng = data.X, np.random.default_rng(0)
+    parameters = {"density": "linear"} | ({} if way == "kinds" else {"noise": "gaussian"})
+    if way in ("model", "drop"):
+        X, parameters["missing"] = X.mask(rng.random(X.shape) < 0.05), way
+    fits = {
+        "groups": {"groups": np.repeat(np.arange(82), 10)},
+        "time": {"time": np.arange(820.0)},
+        "batch": {"batch": rng.integers(0, 2, 820)},
+        "weights": {"sample_weight": rng.uniform(0.5, 1.5, 820)},
+        "labels": {"regimes": data.regimes},
+        "kinds": {"regimes": data.regimes},
+    }
+    return X, parameters, fits.get(way, {})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", ["model", "drop", "groups", "time", "batch", "weights", "labels", "kinds"])
+def test_checks_and_half_samples_whatever_is_told_of_rows(way, tmp_path):
+    X, parameters, told = _told(way)
+    est = LatentInterventionDAG(**parameters, max_regimes=2, n_init=1, resamples=2).fit(X, **told)
+    assert est.result_.model_edge_probabilities is not None
+    assert ((est.edge_probabilities_ >= 0.0) & (est.adjacency_probabilities_ <= 1.0)).to_numpy().all()
+    table = est.falsify(refits=False)
+    assert np.isfinite(table.statistic).all()
+    rivals = {"hidden factor", "measurement error"} & set(table.index)
+    assert not rivals if way == "kinds" else len(rivals) == 2
+    est.save(tmp_path / "m.safetensors")
+    loaded = LatentInterventionDAG.load(tmp_path / "m.safetensors")
+    loaded._adopt(replace(loaded.result_, checks=()))  # as in a file of an earlier version
+    again = loaded.falsify(X, refits=False)
+    assert set(again.index) == set(table.index)
+    near = table.statistic.drop(rivals)
+    assert again.statistic[near.index].to_numpy() == pytest.approx(near.to_numpy(), abs=0.15)

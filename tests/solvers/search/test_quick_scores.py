@@ -1,4 +1,4 @@
-"""What one fit says of all parent sets: against fits, and against regressions where those are exact."""
+"""What one fit and lines say of all parent sets: against fits, and against regressions where those are exact."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from latentdo.model.mechanisms.additive import AdditiveMechanism
 from latentdo.model.mechanisms.any_noise import AnyNoise
-from latentdo.solvers.search.quick_scores import SetScores
 from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.set_scores import SetScores
+from latentdo.solvers.settings import FAMILY_HOPELESS
 
 N = 1500
 ALL = [np.array(one, dtype=np.int64) for size in range(4) for one in combinations(range(3), size)]
@@ -50,6 +51,41 @@ def test_scores_without_a_fit_are_lower_bounds(make_problem, noise, curve):
     fitted = np.array([scores.fit(one) for one in ALL])
     assert (rough < fitted + 3.0).all()
     assert ALL[int(rough.argmax())].tolist() == ALL[int(fitted.argmax())].tolist() == [0, 1]
+
+
+def test_with_gaussian_lines_every_set_scores_as_in_a_fit_from_any_other(make_problem):
+    """Since the scale follows each set: a fit with much noise says as much of quiet sets as the other way round."""
+    scores = _scores(make_problem, lambda rng: rng.standard_normal(N), lambda x: 0.8 * x, AnyNoise)
+    rough = {tuple(one): scores.rough(one) for one in ALL}
+    for one in ALL:
+        assert rough[tuple(one)] == pytest.approx(scores.fit(one), abs=3.0)
+
+
+def test_a_regime_with_a_line_of_its_own_does_not_keep_it_without_parents(make_problem):
+    """Where interventions may be imperfect, what regimes that leave a mechanism gain depends on parents too."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((N, 3))
+    resp = np.eye(2)[(np.arange(N) > N // 2).astype(int)]
+    y = np.where(resp[:, 1] == 1, -1.5, 1.5) * x[:, 0] + 0.3 * rng.standard_normal(N)
+    problem = make_problem(pd.DataFrame(np.column_stack([x, y]), columns=list("abcy")))
+    problem = replace(problem, learner=RowLearner.of(AnyNoise, problem.z), imperfect=True)
+    statistics = problem.learner.statistics(problem, resp)
+    scores = SetScores(problem.learner, problem, statistics, 3, None)
+    assert scores.anchor(np.array([0]))
+    assert not problem.learner.local(problem, statistics, 3, np.array([0])).shares.all()
+    for one in ALL:
+        assert scores.rough(one) < scores.fit(one) + 3.0
+
+
+def test_whoever_is_near_the_best_is_fitted_whatever_the_first_fit_says(make_problem):
+    scores = _scores(make_problem, lambda rng: rng.laplace(size=N), np.tanh, AdditiveMechanism)
+    named = dict(enumerate(ALL))
+    found = scores.near_the_best(named)
+    exact = {name: scores.fit(one) for name, one in named.items()}
+    top = max(exact.values())
+    for name, value in exact.items():
+        if value > top - FAMILY_HOPELESS:
+            assert found[name] == value
 
 
 def test_sets_that_do_not_seem_to_pay_are_not_fitted(make_problem):

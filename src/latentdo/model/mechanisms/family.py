@@ -67,6 +67,10 @@ class Families(Protocol):
         """Functions of every variable whose weighted sum is about a mean."""
         ...
 
+    def widths(self, prepared: Any, n_variables: int) -> NDArray[np.int64]:
+        """How many of these functions, the first, are the variable itself: one, or all levels but one."""
+        ...
+
     def of(self, variable: int) -> FamilyOfVariable:
         """The family of one of them."""
         ...
@@ -77,6 +81,11 @@ class RowFamily(ABC):
 
     is_discrete: ClassVar[bool] = False
     """Whether values have probabilities, rather than densities."""
+
+    @classmethod
+    def widths(cls, prepared: Any, n_variables: int) -> NDArray[np.int64]:  # noqa: ARG003
+        """See :class:`Families`."""
+        return np.ones(n_variables, dtype=np.int64)
 
     @classmethod
     def of(cls, variable: int) -> FamilyOfVariable:  # noqa: ARG003

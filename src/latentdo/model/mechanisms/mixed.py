@@ -71,6 +71,10 @@ class MixedFamily:
                 out[:, j, :width] = expanded[:, first : first + width]
         return out.reshape(len(z), -1)
 
+    def widths(self, prepared: Prepared, n_variables: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """See :class:`Families`."""
+        return prepared.inputs.widths
+
     def of(self, variable: int) -> VariableFamily:
         """The family of one variable."""
         kind = self.kinds[variable]

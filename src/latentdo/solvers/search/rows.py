@@ -29,15 +29,14 @@ from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
 from latentdo.solvers.search.parameters import screen_parents, target_costs
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
-from latentdo.solvers.search.quick_scores import QuickScores, ReferenceScores, SetScores, quick_screen
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
+from latentdo.solvers.search.set_scores import SetScores, quick_screen
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
     FAMILY_GAIN,
-    FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     FAMILY_TABLES,
     ROWS_PER_PARAMETER,
@@ -149,15 +148,15 @@ class RowLearner(FreeTargets):
                 if (mask & required) == required and parents.size <= problem.constraints.max_parents:
                     sets[mask] = parents
             now = np.flatnonzero(adjacency[:, j])
+            # Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted.
+            near = {
+                mask
+                for mask, parents in sets.items()
+                if np.setxor1d(parents, now).size <= 1 and np.isin(parents, [*now, *beside[j]]).all()
+            }
             scores[j].fit(now)
-            rough = {mask: scores[j].rough(parents) for mask, parents in sets.items()}
-            best = max(rough.values(), default=-np.inf)
-            for mask, parents in sets.items():
-                table[mask] = rough[mask]
-                # Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted.
-                near = np.setxor1d(parents, now).size <= 1 and np.isin(parents, [*now, *beside[j]]).all()
-                if near or not rough[mask] < best - FAMILY_HOPELESS:
-                    table[mask] = scores[j].fit(parents)
+            for mask, value in scores[j].near_the_best(sets, near).items():
+                table[mask] = value
             return table
 
         beside = [np.flatnonzero(row) for row in adjacency]
@@ -349,28 +348,6 @@ class RowLearner(FreeTargets):
                     break
                 shares = better  # noqa: PLW2901
         return max(tried.values(), key=lambda local: local.score)
-
-    def quick_scores(
-        self, problem: Problem, statistics: WeightedRows, j: int, parents: NDArray[np.int64], local: Local
-    ) -> QuickScores | ReferenceScores | None:
-        """What one fit says of all other parent sets, the same regimes sharing; None where it says nothing."""
-        weights = statistics.responsibilities @ local.shares
-        y = np.ascontiguousarray(problem.z[:, j])
-        if self.family.of(j).is_discrete:
-            rows = weights > FAMILY_FAINT
-            mine, count = y[rows], weights[rows]
-
-            def fit(others: NDArray[np.int64], x: Array) -> Mechanism:
-                found: Mechanism = self.fits(j, others).refit(x, mine, count, local.reference)
-                return found
-
-            known = statistics.explained.setdefault((j, local.shares.tobytes()), {})
-            return ReferenceScores(fit, problem.z[rows], mine, count, known)
-        x = np.ascontiguousarray(problem.z[:, parents])
-        found = self.family.of(j).as_squares(local.reference, x, y, weights)
-        return (
-            None if found is None else QuickScores.of(statistics.design, problem.n_variables, *found, weights)
-        )
 
     def beginning(self, model: FittedModel, j: int, parents: NDArray[np.int64]) -> Mechanism | None:  # noqa: ARG002
         """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""

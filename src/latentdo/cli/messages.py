@@ -35,6 +35,9 @@ _WHOLE = (
     (r"(?<!\w)batch=(?=[\s,])", "--batch-column"),
     (r"pass sample_weight \* n_rows / sample_weight\.sum\(\)", "scale them to add up to the number of rows"),
     (r"(?<!\w)sample_weight(?:=(?=\s)|(?=\s))", "--weight-column"),
+    (r"kinds=\{(['\"])(.+?)\1: '(\w+)'\}", r"--kinds '\2=\3'"),
+    (r"(?<!\w)kinds=(?=\s)", "--kinds"),
+    (r"make it the index, X\.set_index\((.+?)\)", r"pass --id-column \1"),
     (r"remove them \(pandas: X\.drop_duplicates\(\)\)", "remove them"),
 )
 """Turns of phrase that are not ``name=value``."""
@@ -58,6 +61,10 @@ def in_flags(message: str) -> str:
     'regimes has 5 labels, but --max-regimes 3; raise --max-regimes'
     >>> in_flags("ruled out by forbidden= or tiers=")
     'ruled out by --forbidden or --tiers'
+    >>> in_flags("say kinds={'tissue': 'categorical'}")
+    "say --kinds 'tissue=categorical'"
+    >>> in_flags("if they name the rows, make it the index, X.set_index('sample')")
+    "if they name the rows, pass --id-column 'sample'"
     """
     for pattern, words in _WHOLE:
         message = re.sub(pattern, words, message)

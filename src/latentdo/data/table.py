@@ -439,9 +439,15 @@ def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:
             f"{start}. The numbers in {name!r} are stored in another form, such as text or categories: "
             f"convert with X[{name!r}] = X[{name!r}].astype(float), or {remedy}."
         )
+    where = f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])})"
+    if all(isinstance(entry, str) for entry in entries) and entries.is_unique:
+        return (
+            f"{where}. The entries of {names[0]!r} all differ: if they name the rows, make it the index, "
+            f"X.set_index({names[0]!r}); otherwise {remedy}."
+        )
     return (
-        f"{start} (row {row}, counted from 0, of {names[0]!r} is {shown(entries.iloc[row])}); {remedy}, correct "
-        f"the entries, or, if they are levels of a category, say kinds={{{names[0]!r}: 'categorical'}}."
+        f"{where}; {remedy}, correct the entries, or, if they are levels of a category, say "
+        f"kinds={{{names[0]!r}: 'categorical'}}."
     )
 
 

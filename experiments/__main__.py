@@ -41,6 +41,7 @@ NIGHT: list[tuple[str, str]] = [
     ("together", "--seeds 0:10"),
     ("missing", "--seeds 0:10"),
     ("kinds", "--seeds 0:10"),
+    ("trust", "--seeds 0:10"),
 ]
 """Modules and their arguments, what matters most first; a later line only adds the cells that an earlier one left."""
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
+from itertools import combinations
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from latentdo import LatentInterventionDAG
+from latentdo.checks import Hint, capped
+from latentdo.graphs.equivalence import essential_graph
+from latentdo.model.fitted import Topology
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +68,15 @@ def test_has_observational_follows_the_weight(result):
     assert not without.has_observational
 
 
-def _with_edges(result, probabilities):
+def _with_edges(result, probabilities, *, same_graph=False):
+    """The same result with other probabilities, and the graph of the edges that are likelier than not, or the same."""
     edges = np.zeros((5, 5))
     for (i, j), value in probabilities.items():
         edges[i, j] = value
-    return replace(result, edge_probabilities=edges)
+    if same_graph:
+        return replace(result, edge_probabilities=edges)
+    topology = replace(result.model.topology, adjacency=(edges > 0.5).astype(np.int8))
+    return replace(result, edge_probabilities=edges, model=replace(result.model, topology=topology))
 
 
 def test_ambiguous_edges_are_the_uncertain_pairs_least_certain_first(result):
@@ -95,15 +105,55 @@ def test_nothing_ambiguous_is_an_empty_table(result):
     assert list(table.columns) == ["source", "target", "forward", "backward", "absent", "undirected", "graph"]
 
 
-def test_edges_that_no_intervention_orients_are_ambiguous_however_sure_they_look(result):
+def test_edges_that_no_intervention_orients_are_open_unless_their_probabilities_tell(result):
     topology = result.model.topology
     adjacency = np.zeros((5, 5), dtype=np.int8)
     adjacency[0, 1] = 1
     lone = replace(topology, adjacency=adjacency, targets=np.zeros((1, 5), dtype=np.int8), weights=np.ones(1))
-    sure = _with_edges(replace(result, model=replace(result.model, topology=lone)), {(0, 1): 1.0})
-    table = sure.ambiguous_edges()
+    plain = replace(result, model=replace(result.model, topology=lone))
+    table = _with_edges(plain, {(0, 1): 0.5, (1, 0): 0.5}, same_graph=True).ambiguous_edges()
     assert list(zip(table["source"], table["target"], strict=True)) == [("Raf", "Mek")]
     assert table["undirected"].all()
+    assert _with_edges(plain, {(0, 1): 0.99}).ambiguous_edges().empty
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_graph_probabilities_and_what_is_open_never_contradict_one_another(result, data):
+    d, rng = 5, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    order = rng.permutation(d)
+    adjacency = np.triu(rng.random((d, d)) < 0.5, 1)[np.ix_(order, order)].astype(np.int8)
+    targets = np.vstack([np.zeros(d), rng.random((2, d)) < 0.2]).astype(np.int8)
+    shares = rng.dirichlet(np.full(3, rng.choice([0.02, 0.3, 2.0])), (d, d))
+    upper = np.triu(np.ones((d, d)), 1)
+    probability = upper * shares[:, :, 0] + (upper * shares[:, :, 1]).T
+    topology = Topology(adjacency, targets, np.full(3, 1 / 3))
+    some = replace(result, edge_probabilities=probability, model=replace(result.model, topology=topology))
+    hints = [Hint(*rng.choice(some.columns, 2, replace=False).tolist(), 0.3, 1e-5)] * int(rng.integers(2))
+    edges, ancestors = capped(some, hints)
+    some = replace(some, edge_probabilities=edges, ancestor_probabilities=ancestors)
+    assert (ancestors >= edges).all()
+    connected, direction = some.adjacency_probability_table(), some.direction_probability_table()
+    essential, table = essential_graph(adjacency, targets), some.ambiguous_edges()
+    listed = {
+        frozenset(pair): row for *pair, row in zip(table.source, table.target, table.undirected, strict=True)
+    }
+    for i, j in combinations(range(d), 2):
+        first, second = some.columns[i], some.columns[j]
+        cause, effect = (second, first) if adjacency[j, i] else (first, second)
+        joined = adjacency[i, j] or adjacency[j, i]
+        undirected = bool(essential[i, j] and essential[j, i])
+        pair = frozenset((first, second))
+        assert connected.loc[first, second] <= 1.0 + 1e-12
+        if pair not in listed:  # what the graph says is sure, direction and all
+            assert (connected if joined else 1.0 - connected).loc[first, second] >= 0.95 - 1e-9
+            assert not joined or some.edge_table().loc[cause, effect] >= 0.95
+            assert not undirected or direction.loc[cause, effect] >= 0.95
+        elif listed[pair]:  # both directions fit equally well: none of them is sure
+            assert undirected
+            assert some.edge_table().loc[[first, second], [first, second]].to_numpy().max() < 0.95
+    contested = some.contested_edges()
+    assert {frozenset(pair) for pair in zip(contested.cause, contested.effect, strict=True)} <= set(listed)
 
 
 def test_regimes_without_weight_orient_nothing(result):
@@ -114,9 +164,11 @@ def test_regimes_without_weight_orient_nothing(result):
     for weights, undirected in (([1.0, 0.0], True), ([0.5, 0.5], False)):
         changed = replace(topology, adjacency=adjacency, targets=targets, weights=np.array(weights))
         table = _with_edges(
-            replace(result, model=replace(result.model, topology=changed)), {(0, 1): 1.0}
+            replace(result, model=replace(result.model, topology=changed)),
+            {(0, 1): 0.5, (1, 0): 0.5},
+            same_graph=True,
         ).ambiguous_edges()
-        assert len(table) == undirected
+        assert table["undirected"].tolist() == [undirected]
 
 
 def test_networkx_graph_has_names_and_probabilities(result):
@@ -184,7 +236,8 @@ def test_an_intervention_on_the_effect_resolves_it():
     est = LatentInterventionDAG().fit(
         pd.DataFrame({"cause": x, "effect": y}), regimes=np.repeat([0, 1], [500, 300])
     )
-    assert est.edge_probabilities_.loc["cause", "effect"] > 0.99
+    assert est.model_edge_probabilities_.loc["cause", "effect"] > 0.99
+    assert est.edge_probabilities_.loc["cause", "effect"] > 0.9
     assert est.ambiguous_edges_.empty
     np.testing.assert_array_equal(est.targets_, [[0, 0], [0, 1]])
     assert est.target_probabilities_.iloc[1, 1] > 0.99

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
-__all__ = ["Notice", "collecting", "ignoring_in_sklearn", "warn"]
+__all__ = ["Notice", "as_part", "collecting", "ignoring_in_sklearn", "is_part", "warn"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,33 @@ def collecting() -> Iterator[list[Notice]]:
         yield heard
     finally:
         _listener.reset(token)
+
+
+_part: ContextVar[bool] = ContextVar("part", default=False)
+
+
+@contextmanager
+def as_part() -> Iterator[None]:
+    """Fits within the block are parts of a larger question: nobody asks each of them what speaks against it.
+
+    Examples
+    --------
+    >>> with as_part():
+    ...     is_part()
+    True
+    >>> is_part()
+    False
+    """
+    token = _part.set(True)
+    try:
+        yield
+    finally:
+        _part.reset(token)
+
+
+def is_part() -> bool:
+    """Whether a fit that runs now is a part of a larger question."""
+    return _part.get()
 
 
 @contextmanager

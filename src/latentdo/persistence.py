@@ -56,7 +56,8 @@ _SCALARS = ("evidence", "solver", "density", "intervention", "status", "message"
 _GROUPS = "groups"  # only where rows were grouped
 _WHERE, _BACKGROUND = "where.", "background."  # only where it was said when and where rows were measured
 _NAMES = ("series_names", "batch_names")
-_OPTIONAL = ("lagged", "explained", "moved")
+_RECORDS = ("checks", "hints")
+_OPTIONAL = ("lagged", "explained", "moved", "model_edge_probabilities")
 _DTYPES = frozenset("?bhilqBHILQfd")  # what a model may hold; no objects, no text, no exotic floats
 
 
@@ -115,6 +116,11 @@ def pack_result(result: FitResult) -> bytes:
         "history": [_pack(dict(entry)) for entry in result.history],
         "comparison": [_pack(dict(entry)) for entry in result.comparison],
         "configuration": _pack(dict(result.configuration)),
+        **{
+            name: [_pack(dict(entry)) for entry in held]
+            for name in _RECORDS
+            if (held := getattr(result, name))
+        },
         "warnings": list(result.warnings),
         **grouped,
         **{name: _pack(getattr(result, name)) for name in _SCALARS},
@@ -237,6 +243,9 @@ def _build(state: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FitResult:
     group_names = _sequence(state, "group_names") if groups is not None else ()
     where, background = _where(state, arrays), _background(state, arrays, len(columns))
     extra: dict[str, Any] = {name: arrays.pop(name, None) for name in _OPTIONAL}
+    for name in _RECORDS:
+        if name in state:
+            extra[name] = tuple(_mapping({name: entry}, name) for entry in _sequence(state, name))
     own = {name: _get(arrays, name) for name in _ARRAYS}
     for name, array in own.items():
         if array.dtype != np.float64:

@@ -23,6 +23,12 @@ from latentdo.model.mechanisms.noise import SUM_TOLERANCE
 SEGMENTS: Final = ("series", "start", "end", "rows", "regime", "probability", "targets", "followed")
 """Columns of the table of segments; the first one only where there are several series."""
 
+CHECKS: Final = ("check", "statistic", "p_value", "failed", "words")
+"""What is kept of a check."""
+
+HINTS: Final = ("first", "second", "correlation", "p_value")
+"""What is kept of a pair of variables that may have a hidden cause."""
+
 Status = Literal["converged", "not converged", "interrupted"]
 
 _ROUNDING: Final = 1e-9  # sums over many graphs may leave the unit interval by this much
@@ -102,6 +108,12 @@ class FitResult:
         from the reference; see :mod:`latentdo.segments`.
     segments : DataFrame, optional
         Stretches of time that a regime other than the reference lasted, where rows were in order of time.
+    checks : tuple of mappings
+        What the rows say against the model, see :mod:`latentdo.checks`: one entry a check.
+    model_edge_probabilities : ndarray [d, d], optional
+        The posterior given this one fit, where ``edge_probabilities`` are averaged over half-samples, or capped.
+    hints : tuple of mappings
+        Pairs of variables that may have a hidden cause: ``first``, ``second``, ``correlation``, ``p_value``.
     """
 
     model: FittedModel
@@ -133,6 +145,9 @@ class FitResult:
     explained: Array | None = None
     moved: Array | None = None
     segments: pd.DataFrame | None = None
+    checks: tuple[Mapping[str, Any], ...] = ()
+    hints: tuple[Mapping[str, Any], ...] = ()
+    model_edge_probabilities: Array | None = None
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -155,6 +170,7 @@ class FitResult:
                 f"{topology.n_variables} and {topology.n_regimes}"
             )
         _check_texts(self)
+        _check_records(self)
         if self.preprocessor.columns != self.columns:
             raise ValueError("preprocessor scales other variables than columns names")
         n = len(self.responsibilities) if self.responsibilities.ndim else 0
@@ -198,6 +214,13 @@ class FitResult:
             self.lagged.ndim != 3 or self.lagged.shape[1:] != (d, d) or not np.isin(self.lagged, (0, 1)).all()
         ):
             raise ValueError("lagged holds other values than 0 and 1 for every pair of variables")
+        plain = self.model_edge_probabilities
+        if plain is not None and not (
+            plain.shape == (d, d)
+            and plain.dtype == np.float64
+            and ((plain >= -_ROUNDING) & (plain <= 1.0 + _ROUNDING)).all()
+        ):
+            raise ValueError("model_edge_probabilities hold values that are not probabilities")
         for name in ("explained", "moved"):
             array = getattr(self, name)
             if array is not None and (array.shape != (k, d) or not np.isfinite(array).all()):
@@ -305,6 +328,23 @@ class FitResult:
         """Edge probabilities as a table."""
         return self._square(self.edge_probabilities)
 
+    def model_edge_table(self) -> pd.DataFrame:
+        """Edge probabilities given this one fit, as a table."""
+        plain = self.model_edge_probabilities
+        return self._square(self.edge_probabilities if plain is None else plain)
+
+    def adjacency_probability_table(self) -> pd.DataFrame:
+        """Probability that two variables are connected, in whatever direction, as a table."""
+        return self._square(np.minimum(self.edge_probabilities + self.edge_probabilities.T, 1.0))
+
+    def direction_probability_table(self) -> pd.DataFrame:
+        """Probability of each direction if two variables are connected, as a table; a half where they never are."""
+        forward = self.edge_probabilities
+        either = forward + forward.T
+        found = np.where(either > 0.0, forward / np.where(either > 0.0, either, 1.0), 0.5)
+        np.fill_diagonal(found, 0.0)
+        return self._square(found)
+
     def target_table(self) -> pd.DataFrame:
         """Target probabilities as a table."""
         return self._by_regime(self.target_probabilities)
@@ -326,12 +366,22 @@ class FitResult:
             }
         )
 
+    def check_table(self) -> pd.DataFrame:
+        """One row a check, those that failed first: statistic, p-value, whether it failed, and words."""
+        found = sorted(self.checks, key=lambda one: not one["failed"])
+        return pd.DataFrame(found, columns=list(CHECKS)).set_index("check")
+
+    def hint_table(self) -> pd.DataFrame:
+        """Pairs of variables that may have a hidden cause, the strongest first."""
+        return pd.DataFrame([dict(one) for one in self.hints], columns=list(HINTS))
+
     def ambiguous_edges(self, low: float = 0.05) -> pd.DataFrame:
         """Pairs of variables whose connection or direction the data leave open, the least certain first.
 
-        A pair is listed when its likeliest state (forward, backward, absent) has a probability below ``1 - low``,
-        or when the interventional essential graph leaves the edge undirected. ``graph`` is the state of the pair in
-        :attr:`adjacency`, the single best graph; it need not be the likeliest one (:meth:`contested_edges`).
+        A pair is listed when its state (forward, backward, absent) in :attr:`adjacency`, the single best graph, has a
+        probability below ``1 - low``, or when the interventional essential graph leaves the edge undirected and its
+        probabilities do not tell the direction either. ``graph`` is that state; it need not be the likeliest one
+        (:meth:`contested_edges`).
         """
         adjacency, probability = self.model.topology.adjacency, self.edge_probabilities
         present = self.model.topology.targets[self.model.topology.weights > 0]
@@ -341,9 +391,12 @@ class FitResult:
             for j in range(i + 1, len(self.columns)):
                 forward, backward = float(probability[i, j]), float(probability[j, i])
                 absent = max(1.0 - forward - backward, 0.0)
-                undirected = bool(essential[i, j] and essential[j, i])
-                if max(forward, backward, absent) < 1.0 - low or undirected:
-                    state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
+                # Shapes of noise and curves may tell what the graph alone leaves open.
+                told = max(forward, backward) >= (1.0 - low) * (forward + backward)
+                undirected = bool(essential[i, j] and essential[j, i]) and not told
+                state = "forward" if adjacency[i, j] else "backward" if adjacency[j, i] else "absent"
+                certain = {"forward": forward, "backward": backward, "absent": absent}[state]
+                if certain < 1.0 - low or undirected:
                     pair = (self.columns[i], self.columns[j])
                     records.append((*pair, forward, backward, absent, undirected, state))
         names = ["source", "target", "forward", "backward", "absent", "undirected", "graph"]
@@ -415,6 +468,8 @@ class FitResult:
             "data_hash": self.data_hash,
             "seconds": self.seconds,
             "warnings": list(self.warnings),
+            "checks": [dict(one) for one in self.checks],
+            "hidden_cause_hints": [dict(one) for one in self.hints],
         }
 
     def with_names(self, columns: tuple[str, ...]) -> FitResult:
@@ -458,6 +513,30 @@ def _check_texts(result: FitResult) -> None:
                 raise ValueError(f"{name} holds {value!r} as {key!r}")
             if isinstance(value, int) and abs(value) >= 2**63:
                 raise ValueError(f"{name} holds an integer beyond 64 bits as {key!r}")
+
+
+def _check_records(result: FitResult) -> None:
+    """What checks left: the part of :meth:`FitResult.check` that is about them."""
+    for name, fields in (("checks", CHECKS), ("hints", HINTS)):
+        for entry in getattr(result, name):
+            _check_record(name, entry, fields)
+    for pair in ({one["first"], one["second"]} for one in result.hints):
+        if len(pair) != 2 or not pair <= set(result.columns):
+            raise ValueError("hints name other pairs than variables make")
+
+
+def _check_record(name: str, entry: Mapping[str, Any], fields: tuple[str, ...]) -> None:
+    """Refuse what no check leaves: other fields, or values of another kind than they have."""
+    if set(entry) != set(fields):
+        raise ValueError(f"{name} hold {', '.join(map(str, entry))} where {', '.join(fields)} belong")
+    for key, value in entry.items():
+        if key in ("statistic", "correlation", "p_value"):
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+            fits = fits or (key == "p_value" and value is None)
+        else:
+            fits = isinstance(value, bool if key == "failed" else str)
+        if not fits:
+            raise ValueError(f"{name} hold {value!r} as {key!r}")
 
 
 def _plain(value: Hashable) -> Any:

@@ -45,6 +45,17 @@ def test_where_there_is_no_interval_the_table_says_what_to_do(run, small, tmp_pa
     assert {row["interval"] for row in json.loads(out)["effects"]} == {"no interval: use bootstrap"}
 
 
+def test_what_speaks_against_a_fit(run, results, small):
+    code, out, err = run("falsify", results, "--data", small, "--no-refits", "--json")
+    assert code == 0, err
+    checks = {one["check"]: one for one in json.loads(out)["checks"]}
+    assert {"hidden causes", "dependent rows", "broad regimes"} <= set(checks)
+    code, out, err = run("falsify", results, "--data", small)
+    assert code == 0, err
+    assert "regimes in halves" in out
+    assert out.count("failed") == sum(line.strip().endswith("failed") for line in out.splitlines())
+
+
 def test_reasons_row_by_row(run, results, small):
     code, out, err = run("explain", results, "--data", small, "--rows", 0, 250)
     assert code == 0, err

@@ -76,7 +76,7 @@ def test_fit_ignores_y_says_so_and_returns_self(table):
     with pytest.warns(DataWarning, match="regimes="):
         assert est.fit(table, np.arange(len(table))) is est
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
+        warnings.filterwarnings("error", "y is ignored", DataWarning)
         est.fit(table, None)
 
 

@@ -68,7 +68,7 @@ def test_fits_in_threads_hear_their_own_warnings_only(monkeypatch):
     assert warnings.filters == before
     for name in names:
         (said,) = found[name].warnings
-        assert repr(name) in said
+        assert name in said
 
 
 def test_overlapping_blocks_leave_the_filters_as_they_were():
@@ -113,7 +113,9 @@ def test_resamples_are_silent_and_the_fit_to_all_rows_speaks():
     with pytest.warns(DataWarning) as caught:
         boot = BootstrapDAG(estimator(), n_resamples=2).fit(table("copy"))
     assert len({str(warning.message) for warning in caught}) == 1  # nothing about rows drawn twice
-    assert boot.estimator_.result_.warnings == (str(caught[0].message),)
+    (said,) = boot.estimator_.result_.warnings
+    assert "copy" in said
+    assert "copy" in str(caught[0].message)
 
 
 def test_who_listens_within_hears_first():

@@ -31,6 +31,7 @@ EXPERIMENTS = [
     "together",
     "missing",
     "kinds",
+    "trust",
 ]
 
 

@@ -249,22 +249,6 @@ def test_trouble_is_at_the_top(make_result):
     assert words.index("interrupted: stopped by the user") < words.index("What causes what")
 
 
-def test_regimes_that_change_nearly_everything_are_doubted(case):
-    from dataclasses import replace
-
-    from latentdo.model import Topology
-    from latentdo.report.content import cautions
-
-    assert not [text for text in cautions(case.result) if "more than half" in text]
-    topology = case.result.model.topology
-    targets = topology.targets.copy()
-    targets[2:4] = 1
-    model = replace(case.result.model, topology=Topology(topology.adjacency, targets, topology.weights))
-    assert any(
-        "2 regimes change more than half" in text for text in cautions(replace(case.result, model=model))
-    )
-
-
 @pytest.mark.parametrize(("d", "edges_per_node"), [(1, 0.0), (50, 2.0), (100, 1.0)])
 def test_other_sizes(make_result, d, edges_per_node):
     sized = make_result(
@@ -426,3 +410,29 @@ def test_few_rows_are_a_caution(make_result):
     few, enough = (make_result(n_variables=5, n_samples=n).result for n in (42, 400))
     assert any("can show little" in text for text in cautions(few))
     assert not any("can show little" in text for text in cautions(enough))
+
+
+def test_what_the_data_do_not_support_is_said_first(case):
+    from dataclasses import replace
+
+    from latentdo.report.content import headline, regimes
+
+    rows = regimes(case.result)
+    sure = case.result.model.topology.adjacency.astype(float)
+    assert (
+        "do not support arrows" not in headline(replace(case.result, edge_probabilities=0.95 * sure), rows)[0]
+    )
+    doubtful = replace(case.result, edge_probabilities=0.5 * sure)
+    first = headline(doubtful, rows)[0]
+    assert "do not support arrows" in first
+    assert "more rows" in first
+    failed = {
+        "check": "measurement error",
+        "statistic": 30.0,
+        "p_value": 1e-9,
+        "failed": True,
+        "words": "Errors.",
+    }
+    first = headline(replace(case.result, edge_probabilities=0.95 * sure, checks=(failed,)), rows)[0]
+    assert "errors of measurement" in first
+    assert "repeated measurements" in first

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from latentdo.bootstrap.matching import match_regimes
 from latentdo.data import Circumstances, Dataset
 from latentdo.estimator import LatentInterventionDAG
-from latentdo.notices import collecting
+from latentdo.notices import as_part, collecting
 from latentdo.persistence import pack_result
 from latentdo.result import FitResult
 
@@ -77,7 +77,7 @@ def fit_resample(
         zip(dataset.columns, dataset.kinds, strict=True)
     )  # a part may look like another kind, or lack a level
     estimator = clone(template).set_params(random_state=int(rng.integers(2**31)), kinds=kinds)
-    with collecting():  # about repeated rows and the like; the fit to all rows has spoken
+    with as_part(), collecting():  # about repeated rows and the like; the fit to all rows has spoken
         try:
             estimator.fit(part.to_frame(), regimes=part.labels(), targets=targets, **together)
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

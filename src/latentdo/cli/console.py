@@ -59,9 +59,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
-    from latentdo.report.content import cautions, edges, regimes
+    from latentdo.report.content import abstention, cautions, edges, regimes
     from latentdo.report.messages import chance, percent
 
+    for caution in cautions(result):
+        warn(caution)
+    for sentence in abstention(result):
+        say(f"{sentence}\n")
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")
@@ -97,8 +101,6 @@ def print_result(result: FitResult) -> None:
         ]
     )
     _print_segments(result)
-    for caution in cautions(result):
-        warn(caution)
 
 
 def _print_segments(result: FitResult) -> None:

@@ -16,7 +16,7 @@ _FLAGS = {
         "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
         "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
         "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
-        "study_name", "storage", "tiers", "validation_fraction", "n_resamples", "resample", "threshold",
+        "study_name", "storage", "tiers", "validation_fraction", "n_resamples", "resample", "resamples", "threshold",
         "mechanism", "noise", "noise_scale", "penetrance", "preset", "separation", "violation",
     )
 }  # fmt: skip

@@ -84,6 +84,8 @@ class EstimatorOptions:
         Learning rate of the gradient solvers.
     transform
         Applied to every column before anything else. Default: none.
+    resamples
+        Half-samples that probabilities are averaged over; 0 for the plain posterior. Default: 4.
     n_init
         Most starts of the linear search, which ends earlier if two agree. Default: 4.
     random_state
@@ -118,6 +120,7 @@ class EstimatorOptions:
     concentration: float | None = None
     learning_rate: float | None = None
     transform: Literal["none", "log", "log1p", "rank-gaussian"] | None = None
+    resamples: int | None = None
     n_init: int | None = None
     random_state: int | None = None
     n_jobs: int | None = None

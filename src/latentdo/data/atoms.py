@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import minimum_filter1d
 
-from latentdo.data.remarks import DataWarning
+from latentdo.data.remarks import ColumnsWarning
 from latentdo.notices import warn
 
 Array = NDArray[np.float64]
@@ -127,7 +127,7 @@ class Atoms:
                 f"Rounded columns, in which many rows share a value: {_shortened(rounded)}. The fit sees their values "
                 "spread evenly within the rounding. If you have more digits, use them."
             )
-            warn(message, DataWarning, stacklevel=stacklevel + 1)
+            warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
         masses = [
             f"{name!r} ({_KINDS[mass.side]} {mass.value:.4g}, {_percent(at(x[:, j], mass.value))} of the rows)"
             for j, name in enumerate(names)
@@ -139,7 +139,7 @@ class Atoms:
                 "which are filled in for the fit as the other columns suggest, so that they make no intervention by "
                 "themselves. If an intervention set them, say so with labels (regimes)."
             )
-            warn(message, DataWarning, stacklevel=stacklevel + 1)
+            warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
 
 
 def at(column: Array, value: float) -> NDArray[np.bool_]:

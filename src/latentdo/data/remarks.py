@@ -17,7 +17,9 @@ _SHOWN = 8  # at most so many names in one message
 _SCALE_RATIO = 1e6
 _FEWEST_ROW_NUMBERS = 10  # a few measurements may rise in steps of one by chance
 _BLOCK = 512  # columns compared with all others at once
-_COPY = 1e-9  # columns whose correlation is nearer to one than this are copies
+COPY = 1e-4
+"""Columns whose correlation is nearer to one than this are copies, maybe with an error: of one per cent it is 5e-5."""
+
 _LABEL_NAMES = frozenset(
     {"batch", "cluster", "cohort", "condition", "drug", "environment", "experiment", "genotype", "group",
      "intervention", "label", "perturbation", "regime", "sgrna", "strain", "target", "treatment"}
@@ -26,6 +28,10 @@ _LABEL_NAMES = frozenset(
 
 class DataWarning(UserWarning):
     """The data can be used, but something about them deserves a look."""
+
+
+class ColumnsWarning(DataWarning):
+    """About columns as they are; a check at the end of the fit comes back to it."""
 
 
 def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: int = 2) -> None:
@@ -48,7 +54,7 @@ def warn_about_shape(n: int, spread: Array, names: Sequence[str], stacklevel: in
 
 
 def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> None:
-    """Warn of columns that are linear copies of each other: no data can tell which of them causes anything.
+    """Warn of columns that are linear copies of each other, or nearly: no data can tell which of them causes anything.
 
     ``z`` are standardised columns, ``[n, d]``. Only rows without missing cells are looked at.
     """
@@ -61,15 +67,15 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
     copies: list[tuple[int, int]] = []
     for first in range(0, z.shape[1], _BLOCK):  # all pairs at once would fill gigabytes in wide tables
         correlation = np.abs(z[:, first : first + _BLOCK].T @ z[:, first:]) / len(z)
-        found = np.argwhere(np.triu(correlation > 1.0 - _COPY, 1)) + first
+        found = np.argwhere(np.triu(correlation > 1.0 - COPY, 1)) + first
         copies += [(int(i), int(j)) for i, j in found]
     if copies:
         pairs = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in copies[:_SHOWN])
         message = (
-            f"Columns that are copies of each other up to scale: {pairs}. Causes and effects of such a pair "
+            f"Columns that are copies of each other up to scale, or nearly: {pairs}. Causes and effects of such a pair "
             "cannot be told apart; drop one of each."
         )
-        warn(message, DataWarning, stacklevel=stacklevel + 1)
+        warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
 
 
 def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:

@@ -17,7 +17,7 @@ from latentdo.data import Circumstances
 from latentdo.model.assignment import Groups, Units
 from latentdo.model.fitted import Array
 from latentdo.model.series import Series
-from latentdo.notices import collecting
+from latentdo.notices import as_part, collecting
 from latentdo.result import FitResult
 
 
@@ -71,7 +71,7 @@ def refit(
                 name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
             }
     together: dict[str, Any] = {"groups": told.groups, "time": told.where.time, "series": told.where.series}
-    with collecting():  # the fit to the user's rows has spoken
+    with as_part(), collecting():  # the fit to the user's rows has spoken
         try:
             estimator.fit(X, **arguments, **together, sample_weight=told.where.weight)
             found = estimator.predict(X, **together)

@@ -27,6 +27,7 @@ evidence to rounding and, in the end, to infinity."""
 WHOLE_NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "max_regimes": (1, 10_000),  # rows times regimes are kept in memory
     "n_init": (1, 10_000),  # more starts have never found more
+    "resamples": (0, 1000),  # each is a small part of a fit
     "n_jobs": (-1024, 1024),  # each is a process
     "max_parents": (0, 10_000),  # beyond the variables that a search takes
 }
@@ -190,6 +191,7 @@ def make_request(parameters: Mapping[str, Any], n_variables: int) -> Request:
         verbose=bool(p["verbose"]),
         lags=p["lags"],
         seasonality=p["seasonality"],
+        resamples=int(p["resamples"]),
     )
 
 

@@ -41,7 +41,7 @@ from latentdo.model.assignment import Groups
 from latentdo.model.incomplete import assign_seen
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
-from latentdo.notices import warn
+from latentdo.notices import is_part, warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress, solve, solve_stream
@@ -49,6 +49,7 @@ from latentdo.solvers.dispatch import Progress, solve, solve_stream
 Array = NDArray[np.float64]
 
 _OWN_FAMILY = "own_family"  # in pickles only
+_NOTED = ("shared values", "near copies")  # checks that look at columns alone, and warn before a fit
 
 
 class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -117,6 +118,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         What to do about rows with missing values: refuse them, leave them out, or keep them and sum missing cells out.
         "model" assumes that cells are missing at random: given what was measured in their row, their values had no part
         in it. New rows (``predict``, ``score``) may then lack cells, too.
+    resamples : int
+        Half-samples that probabilities of edges and targets are averaged over, each begun where the fit ended; 0 for
+        the plain posterior. Not for networks, nor for more than 20 000 rows.
     n_init : int
         Largest number of different starts; the linear search and that with networks stop earlier if two agree; gradient
         solvers have one for four.
@@ -143,7 +147,12 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         With ``time`` or ``series``: which variables cause which one or two rows later, 0/1, indexed by lag and cause.
         A variable's own past is among them.
     edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
-        Posterior probability of every edge, and of every causal path.
+        Probability of every edge, and of every causal path: posteriors averaged over half-samples. An edge between
+        variables that may have a hidden cause has at most one half.
+    adjacency_probabilities_, direction_probabilities_ : DataFrame [d, d]
+        Probability that two variables are connected, and of each direction if they are.
+    model_edge_probabilities_ : DataFrame [d, d]
+        The plain posterior of every edge, given this one fit.
     ambiguous_edges_ : DataFrame
         Pairs whose connection or direction the data leave open.
     regimes_ : ndarray [n]
@@ -161,6 +170,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         the variables downstream that followed.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
         What each regime changed, and how sure that is. Row 0 is zero.
+    hidden_cause_hints_ : DataFrame
+        Pairs of variables that move together within regimes as if a hidden variable moved both, the strongest first.
+        Arrows between them are not to be read as causes; see :meth:`falsify`.
     evidence_ : float
         Penalised log-likelihood by which fits are compared.
     converged_ : bool
@@ -204,6 +216,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         observational: Hashable = 0,
         transform: str = "none",
         missing: Missing = "error",
+        resamples: int = 4,
         n_init: int = 4,
         random_state: Any = 0,
         device: str = "cpu",
@@ -231,6 +244,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.observational = observational
         self.transform = transform
         self.missing = missing
+        self.resamples = resamples
         self.n_init = n_init
         self.random_state = random_state
         self.device = device
@@ -338,7 +352,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if dataset.weight is not None and request.chosen_density.search == "auto":
             notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
         result, fitted = solve(dataset, request, report)
-        self._conclude(result, dataset, notes, np.where(dataset.missing, fitted.x, dataset.x))
+        self._conclude(result, dataset, notes, fitted, request.random_state)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
             self.feature_names_in_ = np.array(dataset.columns, dtype=object)
         return self
@@ -406,17 +420,23 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
         result = solve_stream(sample, stream.parts, request, report, stream.group_regimes)
         result = replace(result, data_hash=stream.content_hash)
-        self._conclude(result, sample, notes, sample.x, streamed_rows=stream.n_rows)
+        self._conclude(result, sample, notes, sample, request.random_state, streamed_rows=stream.n_rows)
         self.feature_names_in_ = np.array(result.columns, dtype=object)
         self.sample_ = sample.to_frame().set_axis(sample.row_index, axis=0)
         return self
 
     def _conclude(
-        self, result: FitResult, dataset: Dataset, notes: list[str], whole: Array, **more: int
+        self,
+        result: FitResult,
+        dataset: Dataset,
+        notes: list[str],
+        fitted: Dataset,
+        seed: int,
+        **more: int,
     ) -> None:
         """Keep the result together with what was asked for and what is to be said about it.
 
-        ``whole [n, d]`` are the rows in the user's units with missing cells filled in.
+        ``fitted`` are the rows as they were fitted, with hidden and missing values drawn.
         """
         try:
             result.check()
@@ -452,13 +472,48 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             if uneven := missing_by_regime(dataset.x, dataset.columns, *regimes, dataset.blocks):
                 notes.append(uneven)
                 warn(uneven, DataWarning, stacklevel=3)
-        self._labels = dataset.labels()
+        self._labels, self._dataset, self._fitted = dataset.labels(), dataset, fitted
+        whole = np.where(dataset.missing, fitted.x, dataset.x)
         result = self._with_segments(result, dataset, whole)
-        said = (*notes, *result.warnings, *contested(result))
+        result = self._with_checks(result, dataset, fitted, seed)
+        said = (*self._failures(result), *notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
+
+    @staticmethod
+    def _with_checks(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int) -> FitResult:
+        """The same result with what the rows say against it."""
+        from latentdo.checks import capped, check_fit
+
+        if result.status == "interrupted" or is_part():
+            return result
+        try:
+            found = check_fit(result, dataset, fitted, seed)
+        except KeyboardInterrupt:
+            return replace(
+                result, status="interrupted", message="nobody has looked at what speaks against it"
+            )
+        if found.hints and result.model_edge_probabilities is None:
+            result = replace(result, model_edge_probabilities=result.edge_probabilities)
+        edges, ancestors = capped(result, found.hints)
+        return replace(
+            result,
+            edge_probabilities=edges,
+            ancestor_probabilities=ancestors,
+            checks=tuple(one.to_dict() for one in found.checks),
+            hints=tuple(one._asdict() for one in found.hints),
+        )
+
+    @staticmethod
+    def _failures(result: FitResult) -> list[str]:
+        """What checks have against the fit, and warn of it; what was warned of before the fit is not said twice."""
+        failed = [one for one in result.checks if one["failed"]]
+        for one in failed:
+            if one["check"] not in _NOTED:
+                warn(one["words"], DataWarning, stacklevel=4)
+        return [one["words"] for one in failed]
 
     @staticmethod
     def _with_segments(result: FitResult, dataset: Dataset, whole: Array) -> FitResult:
@@ -563,6 +618,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.adjacency_ = result.adjacency
         self.lagged_adjacency_ = result.lagged_adjacency
         self.edge_probabilities_ = result.edge_table()
+        self.adjacency_probabilities_ = result.adjacency_probability_table()
+        self.direction_probabilities_ = result.direction_probability_table()
+        self.model_edge_probabilities_ = result.model_edge_table()
         self.ancestor_probabilities_ = result.ancestor_table()
         self.ambiguous_edges_ = result.ambiguous_edges()
         self.regimes_ = result.regimes
@@ -575,6 +633,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()
+        self.hidden_cause_hints_ = result.hint_table()
         self.evidence_ = result.evidence
         self.converged_ = result.status == "converged"
         self.history_ = [dict(entry) for entry in result.history]

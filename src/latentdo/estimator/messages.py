@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from latentdo.data import Dataset
+from latentdo.data.remarks import ColumnsWarning
 from latentdo.messages import listed
 from latentdo.notices import collecting, warn
 from latentdo.result import FitResult
@@ -34,12 +35,16 @@ def past_is_left(dataset: Dataset) -> str:
 
 @contextmanager
 def noting() -> Iterator[list[str]]:
-    """Collect what is warned of, so that the result can repeat it, and warn the user all the same."""
+    """Collect what is warned of, so that the result can repeat it, and warn the user all the same.
+
+    What a check at the end of the fit comes back to is left to it.
+    """
     notes: list[str] = []
     with collecting() as heard:
         yield notes
     for notice in dict.fromkeys(heard):  # every part of a stream may say the same
-        notes.append(notice.message)
+        if not issubclass(notice.category, ColumnsWarning):
+            notes.append(notice.message)
         warn(notice.message, notice.category, stacklevel=4)  # the line that called fit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from latentdo.data import Missing, encode_groups, encode_weights, read_circumstances, validate_rows
+from latentdo.data import Dataset, Missing, encode_groups, encode_weights, read_circumstances, validate_rows
 from latentdo.data.kinds import CONTINUOUS, Kind
 from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
@@ -20,6 +21,7 @@ from latentdo.model.assignment import SEPARATE, Groups, Units
 from latentdo.model.series import Series
 from latentdo.result import FitResult, Rows
 from latentdo.solvers.dispatch import Progress
+from latentdo.solvers.hidden_values import fill_again
 
 if TYPE_CHECKING:
     from latentdo.diagnosis import Diagnosis
@@ -37,6 +39,8 @@ class Questions:
     n_regimes_: int
     missing: Missing
     _labels: list[Hashable | None] | None
+    _dataset: Dataset
+    _fitted: Dataset
 
     def sample(
         self,
@@ -249,6 +253,88 @@ class Questions:
             n_jobs=n_jobs,
             progress=progress,
         )
+
+    def falsify(
+        self,
+        X: Any = None,
+        *,
+        refits: bool = True,
+        random_state: Any = 0,
+        progress: Progress | None = None,
+    ) -> pd.DataFrame:
+        """What the rows say against this fit: a table of checks, those that failed first.
+
+        A fit always has an answer; whether its assumptions hold is checked here. Cheap checks ran at the end of the
+        fit, and what failed is among its warnings. Further ones fit again, some six times, to parts of the data.
+
+        Parameters
+        ----------
+        X : table or array [n, d], optional
+            The rows that were fitted; needed after :meth:`load`, since a saved model does not hold them.
+        refits : bool
+            Whether to run the checks that fit again: halves of the rows, some of the variables, a regime left out.
+        random_state : int, RandomState or None
+            Source of randomness of the parts.
+        progress : callable, optional
+            Called with a dict after every refit.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by check: ``statistic``; ``p_value``, the chance of one as large if the assumption holds (where two
+            explanations are compared, the probability of the one that the fit assumes; missing where nothing is
+            random); whether it ``failed``; and ``words``, with the remedy.
+        """
+        from latentdo.checks import check_by_refits, check_fit
+
+        check_is_fitted(self, "result_")
+        seed = seed_of(random_state)
+        dataset, fitted = self._fitted_rows(X)
+        given = seed_of(self.result_.configuration.get("random_state", 0))
+        checks = [
+            dict(one)
+            for one in self.result_.checks
+            or [one.to_dict() for one in check_fit(self.result_, dataset, fitted, given).checks]
+        ]
+        if refits:
+            template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)
+            checks += [
+                one.to_dict()
+                for one in check_by_refits(self.result_, dataset, fitted, template, seed, progress)
+            ]
+        return replace(self.result_, checks=tuple(checks)).check_table()
+
+    def _fitted_rows(self, X: Any) -> tuple[Dataset, Dataset]:
+        """The rows that were fitted, as they were passed and as they were fitted: remembered, or given again."""
+        result = self.result_
+        if X is None:
+            if not hasattr(self, "_dataset"):
+                raise ValueError(
+                    "a saved model does not hold the rows that were fitted; pass them: falsify(X)"
+                )
+            return self._dataset, self._fitted
+        allowed: Missing = "error" if self.missing == "error" else "model"
+        x = validate_rows(X, result.columns, result.kinds, estimator=type(self).__name__, missing=allowed)
+        if self.missing == "drop":
+            x = x[~np.isnan(x).any(axis=1)]
+        labels = self._known_labels()
+        names = {name: k for k, name in enumerate(result.regime_names)}
+        codes = None if labels is None else np.array([-1 if one is None else names[one] for one in labels])
+        if len(x) != len(result.responsibilities):
+            raise ValueError(
+                f"X has {len(x)} rows, but {len(result.responsibilities)} were fitted; pass the rows that were fitted"
+            )
+        dataset = Dataset(
+            x,
+            result.columns,
+            result.preprocessor,
+            regimes=codes,
+            regime_labels=() if labels is None else result.regime_names,
+            groups=result.groups,
+            group_labels=result.group_names,
+            where=result.where,
+        )
+        return dataset, fill_again(dataset, result, seed_of(result.configuration.get("random_state", 0)))
 
     def _contrast(
         self,

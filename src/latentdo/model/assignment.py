@@ -148,6 +148,10 @@ class Units:
         """The units of some rows."""
         return self
 
+    def twice(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Units]:
+        """Some of the rows as if each were there twice, in different units: which rows that makes, and their units."""
+        return rows, Weighted(np.full(rows.size, 2.0))
+
     def numbers(self) -> NDArray[np.int64]:
         """Number of every row's unit, ``[n]``, for compiled code; empty if rows are units."""
         return np.empty(0, dtype=np.int64)
@@ -213,6 +217,10 @@ class Weighted(Units):
         """See :class:`Units`."""
         assert n_rows == self.weights.size
         return float(self.weights.sum())
+
+    def twice(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Units]:
+        """See :class:`Units`."""
+        return rows, Weighted(2.0 * self.weights[rows])
 
     def total(self, values: Array) -> Any:
         """See :class:`Units`."""
@@ -352,6 +360,13 @@ class Groups(Units):
         """See :class:`Units`."""
         return Groups.of(self.members[rows], None if self.weights is None else self.weights[rows])
 
+    def twice(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Units]:
+        """See :class:`Units`: a group counted twice would be surer of its regime, two equal ones are not."""
+        both, again = two_of_each(rows, int(self.members.max()) + 1)
+        return both, Groups.of(
+            self.members[both] + again, None if self.weights is None else self.weights[both]
+        )
+
     def numbers(self) -> NDArray[np.int64]:
         """See :class:`Units`."""
         return self.members
@@ -387,6 +402,11 @@ class Groups(Units):
     def draw(self, n_rows: int, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """See :class:`Units`, and :meth:`thin`."""
         return np.sort(self.first(rng.permutation(n_rows), limit))
+
+
+def two_of_each(rows: NDArray[np.int64], n_units: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows two times, and what to add to the number of each one's unit for the second to be another."""
+    return np.concatenate([rows, rows]), np.repeat([0, n_units], rows.size)
 
 
 def _renumbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:

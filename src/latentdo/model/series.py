@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from latentdo.compilation import njit
-from latentdo.model.assignment import IMPOSSIBLE, Array, Assignment, Groups, Prior, Units
+from latentdo.model.assignment import IMPOSSIBLE, Array, Assignment, Groups, Prior, Units, two_of_each
 
 MOST_GAPS = 256
 """Different gaps that are told apart when the duration is fitted; more are joined to so many of their quantiles."""
@@ -100,6 +100,12 @@ class Series(Groups):
         """See :class:`Units`; gaps are then longer."""
         weights = None if self.weights is None else self.weights[rows]
         return Series.by_time(self.times[rows], self.series[rows], self.length, weights)
+
+    def twice(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Units]:
+        """See :class:`Units`: in another series."""
+        both, again = two_of_each(rows, int(self.series.max()) + 1)
+        weights = None if self.weights is None else self.weights[both]
+        return both, Series.by_time(self.times[both], self.series[both] + again, self.length, weights)
 
     def assign(self, log_density: Array, prior: Prior, labels: NDArray[np.int64] | None = None) -> Assignment:
         """See :class:`Units`: forward-backward; the log-likelihood of a row is that given the rows before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.family import Families, RowFamily
 from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.model.mechanisms.registry import family_of
+from latentdo.notices import is_part
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult
 from latentdo.solvers import lines
@@ -28,10 +30,17 @@ from latentdo.solvers.hidden_values import by_what_is_seen, fill, pairs_seen, re
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as solve_nonlinear
 from latentdo.solvers.search.out_of_core import NO_GROUPS, Part, solve_in_parts
+from latentdo.solvers.search.resampling import average
 from latentdo.solvers.search.row_strategy import go_on, solve_mixed
 from latentdo.solvers.search.row_strategy import solve as solve_by_rows
-from latentdo.solvers.search.solve import SearchConfiguration
-from latentdo.solvers.settings import MISSING_ROUNDS, SEARCH_STARTS_A_NETWORK
+from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.solve import SearchConfiguration, make_problem
+from latentdo.solvers.settings import (
+    FEWEST_HALVED,
+    MISSING_ROUNDS,
+    RESAMPLED_ROWS,
+    SEARCH_STARTS_A_NETWORK,
+)
 
 Progress = Callable[[Mapping[str, Any]], None]
 
@@ -65,6 +74,7 @@ class Request:
     verbose: bool
     lags: int | str = "auto"
     seasonality: str | tuple[str | float, ...] | None = "auto"
+    resamples: int = 4
     measured: float = 1.0
 
     def constraints(self, columns: Sequence[str]) -> Constraints:
@@ -121,9 +131,44 @@ def solve(dataset: Dataset, request: Request, progress: Progress | None = None) 
     rows = dataset.spread(request.random_state)
     solve_rows = _solve_incomplete if rows.missing.any() else _solve_filled
     found = solve_rows(rows, request, progress)
-    if found.rows is dataset:
-        return found
-    return found._replace(result=replace(found.result, data_hash=dataset.content_hash()))
+    if found.rows is not dataset:
+        found = found._replace(result=replace(found.result, data_hash=dataset.content_hash()))
+    missing = replace(request, measured=pairs_seen(rows.missing))
+    return found._replace(result=_averaged(found, missing))
+
+
+def _averaged(found: Solution, request: Request) -> FitResult:
+    """The same result with probabilities averaged over half-samples, where these are cheap.
+
+    Networks take too long, and a part of a larger question is asked for its structure alone.
+    """
+    result, rows = found
+    density = DENSITY.resolve(result.density, request.chosen_solver)
+    expensive = density.search == "network" or rows.n_rows > RESAMPLED_ROWS or Ranks.current().size > 1
+    apart = request.chosen_solver != "search" or result.status != "converged" or is_part()
+    n_blocks = rows.n_rows if rows.blocks is None else np.unique(rows.blocks).size
+    if not request.resamples or expensive or apart or n_blocks < FEWEST_HALVED:
+        return result
+    began = time.perf_counter()
+    problem = make_problem(rows, _search_configuration(request, request.constraints(rows.columns)))
+    z = result.read(rows.x, rows.where).z
+    problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]))
+    if density.search != "linear" or rows.is_mixed or not lines.is_plain(result.model):
+        problem = replace(problem, learner=RowLearner.of(_family(rows, density), z))
+    try:
+        means = average(
+            problem, result.model, request.resamples, request.random_state, rows.blocks, request.measured
+        )
+    except KeyboardInterrupt:
+        return replace(result, status="interrupted", message="probabilities are those of the plain posterior")
+    return replace(
+        result,
+        model_edge_probabilities=result.edge_probabilities,
+        edge_probabilities=means.edges,
+        ancestor_probabilities=means.ancestors,
+        target_probabilities=result.target_probabilities if means.targets is None else means.targets,
+        seconds=result.seconds + time.perf_counter() - began,
+    )
 
 
 def _solve_incomplete(dataset: Dataset, request: Request, progress: Progress | None) -> Solution:
@@ -202,9 +247,7 @@ def _go_on(
     continues = request.chosen_solver == "search" and density.search != "network"
     if not continues or request.chosen_noise == "gaussian":
         return None
-    family: Families = _continuous_family(density)
-    if dataset.is_mixed:
-        family = MixedFamily(dataset.kinds, _continuous_family(density))
+    family = _family(dataset, density)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
 
@@ -242,6 +285,12 @@ def _continuous_family(density: Density) -> type[RowFamily]:
     if density.search == "linear":
         return AnyNoise
     return AdditiveMechanism if density.search == "auto" else family_of(density)
+
+
+def _family(dataset: Dataset, density: Density) -> Families:
+    """The families that fit the columns by rows."""
+    continuous = _continuous_family(density)
+    return MixedFamily(dataset.kinds, continuous) if dataset.is_mixed else continuous
 
 
 def _check_kinds(dataset: Dataset, request: Request) -> None:

@@ -137,6 +137,14 @@ def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: in
     return replace(filled, x=np.where(dataset.missing, x, filled.x))
 
 
+def fill_again(dataset: Dataset, found: FitResult, random_state: int) -> Dataset:
+    """The same table without rounding, limits, zeros and missing cells, as a fit of it may have seen it."""
+    rows = dataset.spread(random_state)
+    if rows.atoms.has_masses or rows.missing.any():
+        rows = fill(rows, random_state, clusters=found.n_regimes > 1)
+    return redraw(dataset, rows, found, random_state) if dataset.missing.any() else rows
+
+
 def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitResult:
     """A fit to a ``filled`` table with responsibilities and evidence of what is seen: draws are no measurements."""
     rows = found.read(filled.x, dataset.where, units_of(dataset))

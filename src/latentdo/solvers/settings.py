@@ -910,3 +910,118 @@ SPECTRAL_SQUARINGS: Final = 10
 
 LOG_DETERMINANT_MARGIN: Final = 1.01
 """Times the largest column sum that keeps the matrix of the log-determinant an M-matrix."""
+
+# ---------------------------------------------------------------------------------------------------------------
+# Half-samples: what probabilities are averaged over
+# ---------------------------------------------------------------------------------------------------------------
+
+RESAMPLED_ROUNDS: Final = 2
+"""Turns of graph search and EM from the end of the fit: most half-samples stay after the first (trust 3)."""
+
+RESAMPLED_DAGS: Final = 200
+"""DAGs sampled in each half-sample for what has no exact sum: their number adds up."""
+
+RESAMPLED_ROWS: Final = 20_000
+"""Rows beyond which probabilities are those of the plain posterior: halves of so many hardly differ."""
+
+FEWEST_HALVED: Final = 40
+"""Rows, or groups of rows, that halves are drawn from, at least: regimes of ten rows must survive in each."""
+
+CAPPED: Final = 0.5
+"""Largest probability of an arrow between two variables that may have a hidden cause."""
+
+# ---------------------------------------------------------------------------------------------------------------
+# Checks: what a user is warned of
+# ---------------------------------------------------------------------------------------------------------------
+
+CHECK_LEVEL: Final = 1e-3
+"""Probability of a false alarm of one check on a true model, corrected for the places it looks at; fitted models are
+only nearly true, and the rates are higher (trust 1)."""
+
+CHECKED_ROWS: Final = 5000
+"""Rows that residuals are checked on, at most: enough to see a correlation of 0.1, and a fraction of a second."""
+
+CHECKED_BLOCK: Final = 50
+"""Neighbours that stay together where only some rows are checked."""
+
+OUTERMOST: Final = 1e-4
+"""Normal scores end here, so that no single row far out decides a check."""
+
+HINTED_CORRELATION: Final = 0.1
+"""Smallest correlation of residuals that is spoken of: below, a hidden cause would hardly turn an arrow (trust 1)."""
+
+RESEMBLING: Final = 0.1
+"""Smallest correlation of neighbouring rows that is spoken of: with it there are a fifth fewer rows than it seems."""
+
+LASTING_ROUNDS: Final = 4
+"""Times three steps of EM for how long regimes last in the order of the table: from a table that is not sorted to one
+that is, since single rows do not tell their regimes (trust 7)."""
+
+LEFT_OVER: Final = 0.3
+"""Smallest change of level or scale that a regime may not leave in a variable it does not target, in standard
+deviations of what is left: the search itself overlooks less in regimes of a hundred rows (trust 1)."""
+
+BROAD: Final = 0.5
+"""Share of the variables from which on a regime is another population."""
+
+FEWEST_FOR_BROAD: Final = 4
+"""Variables below which half of them are few enough for an intervention."""
+
+SKEWED: Final = 1.5
+"""Skewness from which on a column is asked whether a logarithm would mend it: exponential noise has 2."""
+
+RIVAL_ROUNDS: Final = 20
+"""Turns in which a rival explanation assigns rows anew, at most."""
+
+RIVAL_SEARCHES: Final = 4
+"""Turns after which its graph is searched again; it has arrived if graph and evidence stay."""
+
+RIVAL_STEPS: Final = 15
+"""Steps of EM on moments in each turn: with 5 the search for a hidden variable stopped in dense graphs (trust 2)."""
+
+RIVAL_TOLERANCE: Final = 0.5
+"""Nats below which evidence stays."""
+
+FACTOR_LOADINGS: Final = (0.5, 0.7)
+"""Correlations of every column with a hidden variable to begin with. From what columns share most, their principal
+component, EM ends in dense graphs (trust 2)."""
+
+LOADED: Final = 0.3
+"""Correlation with the hidden variable from which on it moves a column."""
+
+RIVAL_GAIN: Final = 10.0
+"""Nats by which a rival has to win: a factor of 20 000, since its start is better searched than the fit's (trust 2)."""
+
+ERROR_SHARES: Final = (0.05, 0.1, 0.2, 0.3)
+"""Shares of the variance that errors of measurement are tried with, until larger ones explain less."""
+
+ERROR_LIMIT: Final = 0.8
+"""Errors are at most this share of the smallest variance that a column has in a regime: where an intervention holds a
+value fixed there are hardly any."""
+
+RIVAL_VARIABLES: Final = 15
+"""Variables up to which rivals are compared: the graph is searched some fifty times, exactly where it can be."""
+
+RIVAL_FEWEST_ROWS: Final = 500
+"""Rows from which on they are compared: with fewer they win by nothing, and small fits would take twice as long."""
+
+RIVAL_ROWS: Final = 10_000
+"""Rows on which they are compared, at most."""
+
+SURE: Final = 0.9
+"""Probability from which on something is said without hedging."""
+
+SAME_REGIMES: Final = 0.5
+"""Adjusted Rand index from which on two halves of the rows agree on their regimes."""
+
+SUBSETS: Final = 3
+"""Fits without some of the variables, a third of them each."""
+
+CONTRADICTED: Final = 0.1
+"""Share of sure arrows of such fits that may contradict the fit to all variables."""
+
+HELD_OUT_ROWS: Final = 50
+"""Rows that a regime must have to be left out, and must leave."""
+
+MENDED: Final = 0.4
+"""Share of the skewness that may be left for a logarithm to have mended it."""

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from latentdo.data import Dataset
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.estimator.meta import plain, read_rows
-from latentdo.notices import collecting
+from latentdo.notices import as_part, collecting
 from latentdo.tuning.space import Space, checked, default_space, own_values
 
 Array = NDArray[np.float64]
@@ -89,7 +89,7 @@ class Task:
         began = time.perf_counter()
         kinds = dict(zip(self.train.columns, self.train.kinds, strict=True))  # as all rows have them
         estimator = clone(self.estimator).set_params(**values, kinds=kinds)
-        with collecting():  # the fit to all rows will say it once
+        with as_part(), collecting():  # the fit to all rows will say it once
             estimator.fit(
                 self.train.to_frame(),
                 regimes=self.train.labels(),

@@ -9,6 +9,7 @@ from latentdo.cli.commands import (
     evaluate,
     explain,
     export,
+    falsify,
     fit,  # isort: skip
     predict,
     report,
@@ -26,6 +27,7 @@ __all__ = [
     "evaluate",
     "explain",
     "export",
+    "falsify",
     "fit",
     "predict",
     "report",

@@ -17,6 +17,9 @@ from latentdo.model.mechanisms.noise import Noise
 STRETCHES = 4
 """Parts of noise whose Gaussians stand in a row; about as many as of noise whose Gaussians are free."""
 
+RANKED_DRAWS = 63
+"""Draws among which a value is ranked where a family has no formula for its distribution: levels of one in 64."""
+
 Array = NDArray[np.float64]
 Parents = NDArray[np.int64]
 
@@ -49,6 +52,19 @@ class Mechanism(ABC):
     @abstractmethod
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """One value per row of ``x``, ``[n]``."""
+
+    def below(self, x: Array, y: Array, rng: np.random.Generator) -> Array:
+        """Probability of a value below ``y`` given ``x``, ``[n]``: uniform if the mechanism is the true one.
+
+        Where there is no formula for it, ``y`` is ranked among draws. Ties are broken at random, so that it is uniform
+        for discrete variables too.
+        """
+        smaller, equal = np.zeros(len(y)), np.ones(len(y))
+        for _ in range(RANKED_DRAWS):
+            drawn = self.draw(x, rng)
+            smaller += drawn < y
+            equal += drawn == y
+        return np.asarray((smaller + equal * rng.random(len(y))) / (RANKED_DRAWS + 1))
 
     def parts(self, x: Array, y: Array) -> list[Array]:  # noqa: ARG002
         """Shares ``[n]`` of the rows in the parts that the density is a mixture of; none, unless it is one.
@@ -149,6 +165,10 @@ class AdditiveNoise(Mechanism):
         """See :class:`Mechanism`."""
         residual, log_scale = self.residual(x, y)
         return self.noise.log_density(residual) - log_scale
+
+    def below(self, x: Array, y: Array, rng: np.random.Generator) -> Array:  # noqa: ARG002  (a formula)
+        """See :class:`Mechanism`."""
+        return self.noise.below(self.residual(x, y)[0])
 
     def parts(self, x: Array, y: Array) -> list[Array]:
         """See :class:`Mechanism`: the Gaussians of the noise, or stretches of those that stand in a row."""

@@ -117,6 +117,10 @@ class Expanded(Mechanism):
         """See :class:`Mechanism`."""
         return self.inner.draw(self.inputs.expand(x), rng)
 
+    def below(self, x: Array, y: Array, rng: np.random.Generator) -> Array:
+        """See :class:`Mechanism`."""
+        return self.inner.below(self.inputs.expand(x), y, rng)
+
     def parts(self, x: Array, y: Array) -> list[Array]:
         """See :class:`Mechanism`."""
         return self.inner.parts(self.inputs.expand(x), y)

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from latentdo.compilation import njit
 
@@ -219,6 +220,14 @@ class Noise:
     def log_density(self, residual: Array) -> Array:
         """``log p(residual)``, ``[n]``."""
         return np.asarray(log_density(residual, self.weights, self.means, self.variances, self.is_row))
+
+    def below(self, residual: Array) -> Array:
+        """Probability of less than ``residual``, ``[n]``."""
+        weights, means, variances = self._all()
+        found = np.zeros(len(residual))
+        for weight, mean, variance in zip(weights / weights.sum(), means, variances, strict=True):
+            found += weight * ndtr((residual - mean) / np.sqrt(variance))
+        return found
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """Samples ``[n]``."""

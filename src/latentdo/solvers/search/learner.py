@@ -49,6 +49,10 @@ class Learner(Protocol):
         """Whether EM keeps the targets that a move proposes, instead of choosing them anew in every step."""
         ...
 
+    def take(self, rows: NDArray[np.int64]) -> Learner:
+        """The learner of some of the rows."""
+        ...
+
     def statistics(
         self,
         problem: Problem,
@@ -183,6 +187,10 @@ class FreeTargets:
 
 class MomentLearner(FreeTargets):
     """Lines with Gaussian noise: one moment matrix per regime says everything, whatever the number of rows."""
+
+    def take(self, rows: NDArray[np.int64]) -> MomentLearner:  # noqa: ARG002
+        """See :class:`Learner`: it knows of no rows."""
+        return self
 
     def statistics(
         self,

@@ -12,7 +12,7 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -64,6 +64,12 @@ class RowLearner(FreeTargets):
         """A learner that knows the variables of some rows."""
         prepared = family.prepare(z)
         return cls(family, prepared, np.column_stack([np.ones(len(z)), family.functions(prepared, z)]))
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """See :class:`.learner.Learner`; curves keep their knots."""
+        return replace(
+            self, design=self.design[rows] if self.design.size else self.design, memory=FitMemory()
+        )
 
     def fits(self, variable: int, parents: NDArray[np.int64]) -> Fits:
         """Fits of a variable to rows with these parents."""

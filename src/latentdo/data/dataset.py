@@ -262,7 +262,7 @@ class Dataset:
                 "groups were given together with time or series; rows of a group share their regime, neighbours in "
                 "time only tend to: choose one."
             )
-        warn_about_missing(values, names, found.blocks)
+        warn_about_missing(values, names, found.blocks, found_kinds)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")

@@ -195,6 +195,10 @@ class Questions:
         needed = asked if read.units is SEPARATE else np.arange(len(names))
         remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
         check_finite(read.x[needed], self.result_.columns, remedy=remedy, row_index=needed)
+        if read.units is SEPARATE:  # others, which may lack cells, have no say
+            x, z, expected, unit = (part[asked] for part in read[:-1])
+            read = Rows(x, z, expected, unit, SEPARATE)
+            names, asked = [names[at] for at in asked], np.arange(asked.size)
         seed = seed_of(random_state)
         return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 

@@ -267,11 +267,6 @@ def _check_kinds(dataset: Dataset, request: Request) -> None:
             f"noise='gaussian' is for tables of continuous columns, and {name!r} is {kind}; use noise='auto', which "
             f"finds Gaussian noise where it is, or {remedy}"
         )
-    if dataset.missing.any():
-        raise ValueError(
-            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or "
-            f"{remedy}"
-        )
     if dataset.where.batch is not None:
         raise ValueError(
             f"batch= takes level and scale from continuous columns, and {name!r} is {kind}, which has none; leave out "

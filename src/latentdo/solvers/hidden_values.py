@@ -6,8 +6,10 @@ Gaussians,
 
 .. math:: z_{ij} \sim p(z_{ij} \mid z_{i,-j}, z_{ij} \text{ beyond its limit}),
 
-in turns with the parameters of that distribution. A filled table has neither point masses on which a density could
-collapse, nor a preferred direction of causes and effects, and every solver can fit it.
+in turns with the parameters of that distribution. Discrete columns take part as what they give to their children
+(:mod:`latentdo.model.mechanisms.inputs`), and a draw in their place becomes the nearest level or count. A filled table
+has neither point masses on which a density could collapse, nor a preferred direction of causes and effects, and every
+solver can fit it.
 
 Hidden interventions must show where nothing suggests them: values are first filled in by one Gaussian, as if there were
 none. Only if the fit finds some all the same are they filled in by a mixture, which keeps regimes apart.
@@ -29,6 +31,7 @@ from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
 from latentdo.data.background import BATCH_ROWS
 from latentdo.model.incomplete import assign_seen, draw_missing
+from latentdo.model.mechanisms.inputs import Inputs
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import units_of
@@ -68,23 +71,27 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     clusters : bool
         Whether to draw from a mixture of Gaussians, their number chosen by the Schwarz criterion, or from one.
     """
-    z = dataset.z.copy()
+    inputs = Inputs.of(dataset.kinds, dataset.z)
+    z = inputs.expand(dataset.z).copy()
     hidden = []
     for j, masses in enumerate(dataset.atoms.masses):
+        own = inputs.columns(np.array([j]))
         for mass in masses:
             rows = np.flatnonzero(at(dataset.x[:, j], mass.value))
-            hidden.append(Hidden(j, rows, float(z[rows[0], j]), mass.side))
+            hidden.append(Hidden(int(own[0]), rows, float(z[rows[0], own[0]]), mass.side))
         if dataset.missing[:, j].any():
-            hidden.append(Hidden(j, np.flatnonzero(dataset.missing[:, j]), np.nan, 0))
+            rows = np.flatnonzero(dataset.missing[:, j])
+            hidden += [Hidden(int(column), rows, np.nan, 0) for column in own]
     rng = np.random.default_rng([random_state, *b"hidden"])
     with threadpool_limits(limits=1), ignoring_in_sklearn(ConvergenceWarning):
         _begin(z, hidden, rng)
         _sweep(z, hidden, GaussianMixture(1, reg_covar=FILLING_RIDGE, random_state=0), rng)
         for _ in range(FILLING_ROUNDS if clusters else 0):
             _sweep(z, hidden, _chosen(z), rng)
-    filled, x = dataset.preprocessor.inverse(z), dataset.x.copy()
-    for j, rows, _, _ in hidden:
-        x[rows, j] = filled[rows, j]
+    filled, x = dataset.preprocessor.inverse(inputs.contract(z, dataset.kinds)), dataset.x.copy()
+    variable = np.repeat(np.arange(dataset.n_variables), inputs.widths)
+    for column, rows, _, _ in hidden:
+        x[rows, variable[column]] = filled[rows, variable[column]]
     return replace(dataset, x=x)
 
 

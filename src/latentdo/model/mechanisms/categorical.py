@@ -141,6 +141,11 @@ class CategoricalMechanism(Response):
         steps = np.cumsum(np.exp(self.log_probabilities(x)), axis=1)
         return np.asarray((rng.random(len(x))[:, None] > steps[:, :-1]).sum(axis=1), dtype=np.float64)
 
+    @property
+    def n_levels(self) -> int:
+        """See :class:`Mechanism`."""
+        return len(self.coefficients) + 1
+
     @classmethod
     def may_differ(
         cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.data.kinds import MOST_LEVELS, Kind
+from latentdo.data.kinds import LARGEST_COUNT, MOST_LEVELS, Kind
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents, join, split
 from latentdo.model.mechanisms.registry import mechanism_class
 
@@ -50,14 +50,25 @@ class Inputs:
 
     @classmethod
     def of(cls, kinds: Sequence[Kind], z: Array) -> Self:
-        """The inputs that columns of these kinds are, ``z [n, d]`` their values."""
+        """The inputs that columns of these kinds are, ``z [n, d]`` their values, NaN where one is missing."""
         recipes = np.zeros((len(kinds), 3))
         for j, kind in enumerate(kinds):
             if kind.kind == "count":
-                logs = np.log1p(z[:, j])
+                logs = np.log1p(z[:, j][~np.isnan(z[:, j])])
                 recipes[j] = LOGARITHM, logs.mean(), max(logs.std(), 1e-6)
             elif kind.kind == "categorical":
                 recipes[j] = LEVELS, len(kind.levels), 0.0
+        return cls(recipes)
+
+    @classmethod
+    def of_laws(cls, mechanisms: Sequence[Mechanism]) -> Self:
+        """The same for columns that follow these mechanisms; logarithms of counts as they are."""
+        recipes = np.zeros((len(mechanisms), 3))
+        for j, mechanism in enumerate(mechanisms):
+            if mechanism.n_levels == 0:
+                recipes[j] = LOGARITHM, 0.0, 1.0
+            elif mechanism.n_levels is not None:
+                recipes[j] = LEVELS, mechanism.n_levels, 0.0
         return cls(recipes)
 
     @cached_property
@@ -94,6 +105,23 @@ class Inputs:
                 parts.append(column[:, None])
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
+    def contract(self, columns: Array, kinds: Sequence[Kind]) -> Array:
+        """The values ``[n, p]`` that columns ``[n, q]`` of any numbers are nearest to: undoes :meth:`expand`."""
+        ends = np.cumsum(self.widths)
+        parts = np.split(columns, ends[:-1], axis=1)
+        out = np.empty((len(columns), len(kinds)))
+        for j, (kind, own) in enumerate(zip(kinds, parts, strict=True)):
+            if kind.levels:
+                first = 1.0 - own.sum(axis=1, keepdims=True)
+                out[:, j] = np.concatenate([first, own], axis=1).argmax(axis=1)
+            elif kind.kind == "count":
+                _, mean, scale = self.recipes[j]
+                log = np.minimum(own[:, 0] * scale + mean, np.log(LARGEST_COUNT))
+                out[:, j] = np.maximum(np.expm1(log).round(), 0.0)
+            else:
+                out[:, j] = own[:, 0]
+        return out
+
 
 @dataclass(frozen=True, eq=False)
 class Expanded(Mechanism):
@@ -120,6 +148,15 @@ class Expanded(Mechanism):
     def parts(self, x: Array, y: Array) -> list[Array]:
         """See :class:`Mechanism`."""
         return self.inner.parts(self.inputs.expand(x), y)
+
+    @property
+    def n_levels(self) -> int | None:
+        """See :class:`Mechanism`."""
+        return self.inner.n_levels
+
+    def quantile(self, x: Array, uniform: Array) -> Array:
+        """See :class:`Mechanism`."""
+        return self.inner.quantile(self.inputs.expand(x), uniform)
 
     @classmethod
     def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:

@@ -108,6 +108,11 @@ def draw_missing(model: FittedModel, z: Array, regimes: NDArray[np.int64], rng: 
     return filled
 
 
+def _split(z: Array, n_variables: int) -> tuple[Array, Array | None]:
+    """The variables' columns of rows, and their offset if they have one."""
+    return z[:, :n_variables], z[:, n_variables] if z.shape[1] > n_variables else None
+
+
 def _barren(model: FittedModel, missing: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Missing cells from which nothing follows that is seen, ``[n, d]``: their equations say nothing of the others."""
     found = missing.copy()
@@ -186,7 +191,7 @@ class Lines:
         if any(one.linear_form is None for one in mechanisms):
             sample = model.sample(SAMPLE, regime, np.random.default_rng(0))
         inputs = Inputs.of_laws(model.reference)
-        expanded = None if sample is None else inputs.expand(sample)
+        expanded = None if sample is None else inputs.expand(*_split(sample, d))
         q = int(inputs.widths.sum())
         whitener, constants = np.eye(q), np.empty(q)
         for j, (mechanism, parents) in enumerate(zip(mechanisms, model.parents, strict=True)):
@@ -213,7 +218,8 @@ class Lines:
 
     def patterns(self, z: Array) -> Iterator[Pattern]:
         """Rows ``z [n, d]`` by the cells that are missing (NaN) in them."""
-        missing, columns = np.isnan(z), self.inputs.expand(z)
+        values, offset = _split(z, len(self.discrete))
+        missing, columns = np.isnan(values), self.inputs.expand(values, offset)
         widths, discrete = self.inputs.widths, np.repeat(self.discrete, self.inputs.widths)
         kinds, which = np.unique(missing, axis=0, return_inverse=True)
         order = np.argsort(which.ravel(), kind="stable")

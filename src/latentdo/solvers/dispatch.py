@@ -204,7 +204,7 @@ def _go_on(
         return None
     family: Families = _continuous_family(density)
     if dataset.is_mixed:
-        family = MixedFamily(dataset.kinds, _continuous_family(density))
+        family = MixedFamily(dataset.kinds, _continuous_family(density), dataset.offset is not None)
     configuration = _search_configuration(request, request.constraints(dataset.columns))
     return go_on(dataset, configuration, family, first, progress, rescaled=rescaled)
 

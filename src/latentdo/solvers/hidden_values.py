@@ -71,8 +71,8 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     clusters : bool
         Whether to draw from a mixture of Gaussians, their number chosen by the Schwarz criterion, or from one.
     """
-    inputs = Inputs.of(dataset.kinds, dataset.z)
-    z = inputs.expand(dataset.z).copy()
+    inputs = Inputs.of(dataset.kinds, dataset.z, dataset.offset)
+    z = inputs.expand(dataset.z, dataset.offset).copy()
     hidden = []
     for j, masses in enumerate(dataset.atoms.masses):
         own = inputs.columns(np.array([j]))
@@ -88,7 +88,8 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
         _sweep(z, hidden, GaussianMixture(1, reg_covar=FILLING_RIDGE, random_state=0), rng)
         for _ in range(FILLING_ROUNDS if clusters else 0):
             _sweep(z, hidden, _chosen(z), rng)
-    filled, x = dataset.preprocessor.inverse(inputs.contract(z, dataset.kinds)), dataset.x.copy()
+    values = inputs.contract(z, dataset.kinds, dataset.offset)
+    filled, x = dataset.preprocessor.inverse(values), dataset.x.copy()
     variable = np.repeat(np.arange(dataset.n_variables), inputs.widths)
     for column, rows, _, _ in hidden:
         x[rows, variable[column]] = filled[rows, variable[column]]
@@ -133,13 +134,15 @@ def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: in
     """
     rng = np.random.default_rng([random_state, *b"missing"])
     rows = found.read(filled.x, dataset.where, units_of(dataset))
-    z = np.where(dataset.missing, np.nan, rows.z)
+    z = rows.without(dataset.missing)
     given = assign_seen(found.model, z, dataset.regimes, rows.units)
     # Rows of a group share their regime, in a draw too.
     members = np.arange(len(z)) if dataset.groups is None else dataset.groups
     chance = rng.random(members.max() + 1)[members, None]
     regimes = (given.responsibilities.cumsum(axis=1) < chance).sum(axis=1)
-    drawn = draw_missing(found.model, z, np.minimum(regimes, found.n_regimes - 1), rng)
+    drawn = draw_missing(found.model, z, np.minimum(regimes, found.n_regimes - 1), rng)[
+        :, : dataset.n_variables
+    ]
     x = found.preprocessor.inverse(drawn * rows.unit + rows.expected)
     return replace(filled, x=np.where(dataset.missing, x, filled.x))
 
@@ -147,8 +150,7 @@ def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: in
 def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitResult:
     """A fit to a ``filled`` table with responsibilities and evidence of what is seen: draws are no measurements."""
     rows = found.read(filled.x, dataset.where, units_of(dataset))
-    z = np.where(dataset.missing, np.nan, rows.z)
-    given = assign_seen(found.model, z, dataset.regimes, rows.units)
+    given = assign_seen(found.model, rows.without(dataset.missing), dataset.regimes, rows.units)
     drawn = found.model.assign(rows.z, dataset.regimes, rows.units)
     units = np.where(dataset.missing, np.log(rows.unit), 0.0).sum(axis=1)
     extra = float((given.log_likelihood - drawn.log_likelihood + rows.units.counted(units)).sum())

@@ -266,9 +266,10 @@ class CountMechanism(Response):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
         """See :class:`RowFamily`: dispersion and further zeros where a test suggests them and evidence agrees."""
-        beta = begin(start, cls, 1, 1 + x.shape[1])
+        inputs, known = cls.split(x)
+        beta = begin(start, cls, 1, 1 + inputs.shape[1])
         if not isinstance(start, cls):
-            beta[0, 0] = math.log(max(float(np.average(y, weights=weights)), 1e-3))
+            beta[0, 0] = math.log(max(float(weights @ y / (weights @ np.exp(known))), 1e-3))
         found = cls._fit(x, y, weights, beta, np.zeros(2))
         excess = found._excess_dispersion(x, y, weights)
         if excess > 0.0:
@@ -288,13 +289,13 @@ class CountMechanism(Response):
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Self:
         """See :class:`RowFamily`: of the same law as before."""
         assert isinstance(start, cls)
-        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + x.shape[1]), start.shape)
+        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + cls.split(x)[0].shape[1]), start.shape)
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
         beta, shape, y = beta.copy(), shape.copy(), np.ascontiguousarray(y)
-        known, rows = np.zeros(len(y)), with_ones(x)
-        _climb(rows, known, y, np.ascontiguousarray(weights), beta[0], shape)
+        inputs, known = cls.split(x)
+        _climb(with_ones(inputs), known, y, np.ascontiguousarray(weights), beta[0], shape)
         return cls(beta, shape)
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
@@ -368,7 +369,7 @@ class CountMechanism(Response):
         mean = (1.0 - pi) * mu
         variance = mean * (1.0 + mu * (reference.dispersion + pi))
         scale = mean / variance
-        found = score_tests(x, (y - mean) * scale, mean * scale, responsibilities)
+        found = score_tests(cls.split(x)[0], (y - mean) * scale, mean * scale, responsibilities)
         counts = np.maximum(responsibilities.sum(axis=0), 2.0)
         # The fourth moment is that of these rows: laws with heavy tails have spreads that vary.
         excess = (y - mean) ** 2 / variance - 1.0

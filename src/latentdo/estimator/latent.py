@@ -78,8 +78,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     kinds : dict from column to kind, optional
         What columns are, "continuous", "binary", "count" or "categorical", where it is not to be found from the table:
         ``{"clicks": "count"}``. Found are booleans, numbers with two values, text and pandas categories with few
-        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. Anything
-        but continuous columns needs ``solver="search"``, and no networks.
+        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. With
+        ``solver="search"``, anything but continuous columns needs lines or curves, and no networks.
     lags : {"auto", 0, 1, 2}
         With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
         of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.

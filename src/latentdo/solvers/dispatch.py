@@ -252,12 +252,11 @@ def _check_kinds(dataset: Dataset, request: Request) -> None:
         if kind.is_discrete
     )
     remedy = f"call it continuous with kinds={{{name!r}: 'continuous'}}"
-    if request.chosen_solver != "search":
+    if dataset.offset is not None and request.chosen_solver != "search":
         raise ValueError(
-            f"solver={request.chosen_solver!r} knows continuous columns only, and {name!r} is {kind}; use "
-            f"solver='search', or {remedy}"
+            f"offset= is not available with solver={request.chosen_solver!r}; use solver='search'"
         )
-    if request.chosen_density.search == "network":
+    if request.chosen_solver == "search" and request.chosen_density.search == "network":
         raise ValueError(
             f"density={request.density!r} knows continuous columns only, and {name!r} is {kind}; use density='auto', "
             f"'additive' or 'linear', or {remedy}"
@@ -382,8 +381,10 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         options["concentration"] = float(request.concentration)
     if request.learning_rate is not None:
         options["learning_rate"] = float(request.learning_rate)
+    if dataset.is_mixed:  # probabilities have no closed form
+        options["mechanisms"] = "networks"
     if request.chosen_solver == "paper":
         return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
-    networks = request.chosen_density.name != "linear"
+    networks = request.chosen_density.name != "linear" or dataset.is_mixed
     options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
     return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

@@ -147,7 +147,7 @@ def test_models_of_all_kinds_are_arrays(known: LatentInterventionDAG) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"solver": "gradient"}, {"solver": "paper"}, {"density": "nonlinear"}, {"noise": "gaussian"}],
+    [{"density": "nonlinear"}, {"noise": "gaussian"}],
 )
 def test_what_knows_densities_only_says_so(arguments: dict[str, str]) -> None:
     table, _ = chain(n=100)

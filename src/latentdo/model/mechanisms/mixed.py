@@ -110,7 +110,7 @@ class VariableFamily:
         inputs = prepared.inputs.take(parents)
         fits: Fits = self.family
         if self.kind.kind == "categorical":
-            fits = Levels(len(self.kind.levels))
+            fits = Levels(len(self.kind.levels), self.kind.ordered)
         elif not self.kind.is_discrete and prepared.continuous is not None:
             fits = self.family.given(prepared.continuous, prepared.inputs.columns(parents))
         return _Fits(inputs, fits, self.family, self.is_exposed)

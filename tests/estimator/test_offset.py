@@ -85,11 +85,13 @@ def test_the_graph_is_that_of_rates(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X, offset=size), fitted.responsibilities_)
 
 
-def test_only_ratios_of_sizes_matter(fitted):
-    X, size, _ = table()
-    scaled = LatentInterventionDAG(density="linear").fit(X, offset=7.0 * size)
-    assert scaled.evidence_ == pytest.approx(fitted.evidence_, abs=1e-6)
-    assert scaled.score(X, offset=7.0 * size) == pytest.approx(fitted.score(X, offset=size), abs=1e-9)
+def test_only_ratios_of_sizes_matter():
+    X, size, regimes = table(n=300)
+    one, scaled = (
+        LatentInterventionDAG(density="linear").fit(X, regimes=regimes, offset=by * size) for by in (1.0, 7.0)
+    )
+    assert scaled.evidence_ == pytest.approx(one.evidence_, abs=1e-6)
+    assert scaled.score(X, offset=7.0 * size) == pytest.approx(one.score(X, offset=size), abs=1e-9)
 
 
 def test_samples_are_in_proportion_to_the_size(fitted):

@@ -38,7 +38,7 @@ QUICK = GradientConfiguration(
 )
 
 
-def table(n=200, seed=1000):
+def table(n=120, seed=1000):
     """tissue -> dose -> failed, dose -> clicks; a third of the clicks are set."""
     rng = np.random.default_rng(seed)
     regimes = (rng.random(n) < 0.35).astype(np.int64)

@@ -6,9 +6,9 @@ with counts as logarithms over their exposure, as people who know better make th
 latent classes (StepMix, number by the Schwarz criterion), then greedy equivalence search with a conditional Gaussian
 score (pgmpy) over columns and classes. Each is told nothing, or the true regimes. StepMix needs ``--rivals-python``, an
 interpreter of the environment that ``make baselines`` makes for it. Distances are Hamming's; undirected edges of
-``classes`` count as right wherever one of their directions is. A known exposure is one more column for ``kinds`` and
-``continuous``: its logarithm, which nothing causes; arrows from it do not count. Seeds from 1000 up are for
-development; 0 to 9 are for the final run.
+``classes`` count as right wherever one of their directions is. A known exposure is the ``offset=`` of ``kinds``, and
+one more column for ``continuous``: its logarithm, which nothing causes; arrows from it do not count. Seeds from 1000 up
+are for development; 0 to 9 are for the final run.
 """
 
 from __future__ import annotations
@@ -96,18 +96,16 @@ def with_exposure(X: pd.DataFrame, data: Simulation) -> pd.DataFrame:
     return X if data.exposure is None else X.assign(**{EXPOSURE: np.log(data.exposure.to_numpy())})
 
 
-def true_state_evidence(data: Simulation, found: FitResult) -> float | None:
+def true_state_evidence(data: Simulation, found: FitResult) -> float:
     """Evidence of true graph and targets after EM from the true responsibilities, with the families of a fit.
 
-    A fit with less has been failed by the search, a wrong fit with more by the score. None where a column of the fit is
-    not the model's, as an exposure is.
+    A fit with less has been failed by the search, a wrong fit with more by the score.
     """
-    if list(found.columns) != list(data.X.columns):
-        return None
-    dataset = Dataset.from_table(data.X, kinds=data.kinds)
+    dataset = Dataset.from_table(data.X, kinds=data.kinds, offset=data.exposure)
     problem = make_problem(dataset, SearchConfiguration())
     continuous = AdditiveMechanism if found.density == "additive" else AnyNoise
-    problem = replace(problem, learner=RowLearner.of(MixedFamily(dataset.kinds, continuous), problem.z))
+    family = MixedFamily(dataset.kinds, continuous, exposed=dataset.offset is not None)
+    problem = replace(problem, learner=RowLearner.of(family, problem.z))
     graph, targets = (frame.to_numpy().astype(np.int8) for frame in (data.adjacency, data.targets))
     truth = data.bayes_responsibilities()
     return float(refine(problem, truth, graph, iterations=100, targets=targets).evidence)
@@ -126,7 +124,7 @@ def _ours(data: Simulation, method: str, regimes: NDArray[np.int64] | None) -> d
     model = LatentInterventionDAG()
     names = list(data.X.columns)
     if method == "kinds":
-        X = with_exposure(data.X, data)
+        X = data.X
         model.set_params(kinds=data.kinds)
     else:
         X = numbers(data, logarithms=method == "logarithms")
@@ -137,7 +135,7 @@ def _ours(data: Simulation, method: str, regimes: NDArray[np.int64] | None) -> d
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, regimes=regimes)
+        model.fit(X, regimes=regimes, offset=data.exposure if method == "kinds" else None)
     seconds = time.process_time() - began
     truth, graph = data.adjacency.to_numpy(), model.adjacency_.loc[names, names].to_numpy()
     targets = metrics.target_scores(

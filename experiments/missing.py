@@ -26,19 +26,21 @@ from latentdo.scm import Simulation
 SHARE: Final = 0.1
 """Share of the cells that are missing."""
 
-ROWS: Final = ("dcdi", "linear-laplace", "smooth-gaussian", "quiet-linear-laplace")
+ROWS: Final = ("dcdi", "linear-laplace", "smooth-gaussian", "quiet-linear-laplace", "mixed")
 PATTERNS: Final = ("mcar", "mar")
 NONE: Final = "none"
 WAYS: Final = ("complete", "model", "drop")
 
 
 def table(row: str, seed: int, *, small: bool) -> Simulation:
-    """One table: lines with Gaussian noise of the DCDI benchmark, or a row of the realistic ones."""
+    """One table: lines with Gaussian noise of the DCDI benchmark, columns of every kind, or a row of realistic ones."""
     if row == "dcdi":
         size: dict[str, Any] = (
             {"n_variables": 4, "n_samples": 600} if small else {"n_variables": 10, "n_samples": 5000}
         )
         return simulate(preset="dcdi", edges_per_node=1, mechanism="linear", random_state=seed, **size)
+    if row == "mixed":
+        return simulate(preset="mixed", random_state=seed, **({"n_samples": 600} if small else {}))
     return simulate(preset="field", random_state=seed, **FIELD[row] | (SMALL if small else {}))
 
 

@@ -338,12 +338,12 @@ def explain_rows(
 
 def _draw(model: FittedModel, n: int, regime: int, seed: int, changes: dict[int, Change]) -> Array:
     """Ancestral samples ``[n, d]``; every variable has noise of its own, the same whatever is changed elsewhere."""
-    z = np.zeros((n, model.topology.n_variables))
+    z = model.blank(n)
     for j in topological_order(model.topology.adjacency):
         z[:, j] = model.draw_variable(z, j, regime, np.random.default_rng([seed, j]))
         if j in changes:
             z[:, j] = changes[j](z[:, j])
-    return z
+    return z[:, : model.topology.n_variables]
 
 
 def _second_moments(model: FittedModel, regime: int) -> Array:
@@ -409,7 +409,7 @@ def _reference_ranges(
     probability of all levels that are no likelier than the one that was seen.
     """
     z = read.z
-    n, d = z.shape
+    n, d = read.x.shape
     quantiles, tail = np.full((3, n, d), np.nan), np.full((n, d), np.nan)
     for r in asked.tolist():
         same = np.repeat(z[r : r + 1], _TAIL_DRAWS, axis=0)

@@ -368,7 +368,7 @@ def _try(model: FittedModel) -> None:
     """One row in every regime: parts that do not fit together fail here, not in the user's hands."""
     rng = np.random.default_rng(0)
     with np.errstate(all="ignore"):
-        density = model.log_density(np.zeros((1, model.topology.n_variables)))
+        density = model.log_density(model.blank(1))
         draws = [model.sample(1, regime, rng) for regime in range(model.topology.n_regimes)]
     if not (np.isfinite(density).all() and np.isfinite(draws).all()):
         raise ResultFileError("holds a model that cannot be evaluated.")

@@ -48,7 +48,8 @@ class Rows(NamedTuple):
     """New rows as a model sees them.
 
     ``x [n, d]`` are in the user's units, ``z`` standardised, less what their circumstances explain: ``expected`` and
-    the ``unit`` of the rest. ``units`` says how they belong together.
+    the ``unit`` of the rest; their offset, if counts have an exposure, is one more column of ``z``. ``units`` says how
+    they belong together.
     """
 
     x: Array
@@ -56,6 +57,12 @@ class Rows(NamedTuple):
     expected: Array
     unit: Array
     units: Units
+
+    def without(self, cells: NDArray[np.bool_]) -> Array:
+        """``z`` with some cells ``[n, d]`` missing."""
+        z = self.z.copy()
+        z[:, : cells.shape[1]][cells] = np.nan
+        return z
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +257,9 @@ class FitResult:
         with np.errstate(over="ignore"):
             z = np.clip(self.preprocessor.forward(x), -_FAR, _FAR)
         if self.background is None:
-            return Rows(x, z, np.zeros_like(z), np.ones_like(z), units)
+            offset = self.preprocessor.offset_of(where.offset)
+            seen = z if offset is None else np.column_stack([z, offset])
+            return Rows(x, seen, np.zeros_like(z), np.ones_like(z), units)
         if self.background.uses_past() and np.isnan(z).any():
             row, j = (int(i) for i in np.argwhere(np.isnan(z))[0])
             raise ValueError(

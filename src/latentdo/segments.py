@@ -45,7 +45,7 @@ def weigh_targets(
     for regime, j in np.argwhere(model.topology.targets).tolist():
         ratio = _ratio(model, rows.z, regime, j)
         explained[regime, j] = float(responsibilities[:, regime] @ ratio) / counts[regime]
-    sizes, owner = _sizes(rows.z, kinds)
+    sizes, owner = _sizes(rows.z[:, :d], kinds)
     means = responsibilities.T @ sizes / counts[:, None]
     weights = rows.units.counted(np.ones(len(rows.z)))
     middle = np.average(sizes, axis=0, weights=weights)

@@ -49,3 +49,33 @@ def test_text_in_a_file_is_a_category(tmp_path: Path) -> None:
         read_table(numbers)
     X, _ = read_labelled(numbers, {}, ReadingOptions(kinds={"drug": "categorical"}))
     assert set(X["drug"]) == {"none", "u0126"}
+
+
+def test_an_offset_column_is_no_variable(run: Any, tmp_path: Path) -> None:
+    folder, out = tmp_path / "s", tmp_path / "r"
+    arguments = ["--preset", "counts", "--n-samples", "200", "--n-variables", "3", "--n-regimes", "1"]
+    code, said, _ = run("simulate", "--out", folder, *arguments)
+    assert code == 0
+    assert "--offset-column exposure" in said
+    data = folder / "data.csv"
+    fit = [
+        "fit",
+        data,
+        "--out",
+        out,
+        "--density",
+        "linear",
+        "--max-regimes",
+        "1",
+        "--offset-column",
+        "exposure",
+    ]
+    code, _, err = run(*fit)
+    assert code == 0, err
+    code, _, err = run("evaluate", out, "--truth", folder)
+    assert code == 0, err
+    code, _, err = run("predict", out, data, "--out", tmp_path / "p.csv", "--offset-column", "exposure")
+    assert code == 0, err
+    code, _, err = run("predict", out, data, "--out", tmp_path / "q.csv")
+    assert code == 1
+    assert "--offset-column" in err

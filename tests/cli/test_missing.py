@@ -72,3 +72,45 @@ def test_a_stream_says_what_it_cannot_do(run, gaps, tmp_path):
     )
     assert code == 1
     assert "--missing drop" in err
+
+
+def test_an_ugly_table_runs_from_end_to_end(run, tmp_path):
+    """Text, 0/1, counts and numbers, cells missing in all of them."""
+    rng = np.random.default_rng(0)
+    dose = rng.normal(size=200)
+    X = pd.DataFrame(
+        {
+            "tissue": np.array(["liver", "lung", "skin"])[
+                np.digitize(dose + rng.normal(size=200), [-1.0, 1.0])
+            ],
+            "failed": rng.integers(0, 2, 200),
+            "clicks": rng.poisson(np.exp(1.0 + 0.5 * dose)),
+            "dose": dose,
+        }
+    )
+    path, folder = tmp_path / "ugly.csv", tmp_path / "r"
+    X.mask(rng.random(X.shape) < 0.1).to_csv(path, index=False)
+    code, _, err = run(
+        "fit", path, "--out", folder, "--missing", "model", "--density", "linear", "--max-regimes", "1"
+    )
+    assert code == 0, err
+    assert len(pd.read_csv(folder / "regimes.csv")) == 200
+    for command in (
+        ("predict", folder, path, "--out", tmp_path / "p.csv", "--missing", "model"),
+        ("report", folder, "--data", path, "--out", tmp_path / "again.html"),
+        (
+            "explain",
+            folder,
+            "--data",
+            path,
+            "--rows",
+            str(pd.read_csv(path).notna().all(axis=1).idxmax()),
+            "--missing",
+            "model",
+        ),
+    ):
+        code, _, err = run(*command)
+        assert code == 0, err
+        assert "invalid value" not in err
+    assert np.isfinite(pd.read_csv(tmp_path / "p.csv")["log_likelihood"]).all()
+    assert not re.search(r'd="M[^"]*nan', (tmp_path / "again.html").read_text("utf-8"))

@@ -203,3 +203,67 @@ def test_what_is_refused_says_what_to_do(data, holes, fitted):
         fitted.predict(holes.iloc[:1] * 0.0 + np.inf)
     with pytest.raises(ValueError, match="memory"):
         LatentInterventionDAG(missing="model").fit_stream([holes])
+
+
+def of_all_kinds(n=1200, seed=1001):
+    """tissue -> weight -> failed, weight -> clicks; in a third of the rows clicks are cut off and rise."""
+    rng = np.random.default_rng(seed)
+    regimes = (rng.random(n) < 0.35).astype(np.int64)
+    tissue = rng.choice(3, n, p=[0.4, 0.35, 0.25])
+    weight = np.array([-1.5, 0.0, 1.5])[tissue] + rng.normal(size=n)
+    failed = (rng.random(n) < 1.0 / (1.0 + np.exp(-1.5 * weight))).astype(np.int64)
+    clicks = rng.poisson(np.where(regimes == 1, 25.0, np.exp(0.8 + 0.6 * weight)))
+    names = np.array(["liver", "lung", "skin"])[tissue]
+    return pd.DataFrame({"tissue": names, "weight": weight, "failed": failed, "clicks": clicks}), regimes
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    X, regimes = of_all_kinds()
+    X = with_holes(X)
+    X.iloc[7] = np.nan
+    return X, regimes, fit(X, density="linear", noise="auto")
+
+
+def test_holes_in_columns_of_every_kind_leave_the_graph(mixed):
+    X, regimes, est = mixed
+    assert [kind.kind for kind in est.result_.kinds] == ["categorical", "continuous", "binary", "count"]
+    found = {
+        frozenset(pair) for pair in zip(*np.nonzero(est.adjacency_.to_numpy()), strict=True)
+    }  # of tissue and weight the direction is open
+    assert found == {frozenset((0, 1)), frozenset((1, 2)), frozenset((1, 3))}
+    assert est.adjacency_.loc["weight", "clicks"] == 1
+    assert est.targets_.to_numpy().tolist() == [[0, 0, 0, 0], [0, 0, 0, 1]]
+    assert len(est.regimes_) == len(X)
+    assert (est.regimes_ == regimes).mean() > 0.9
+    np.testing.assert_allclose(est.responsibilities_[7], est.regime_weights_)
+    np.testing.assert_allclose(est.predict_proba(X), est.responsibilities_)
+
+
+@pytest.mark.parametrize("column", ["tissue", "failed", "clicks"])
+def test_the_score_sums_over_levels_and_counts(mixed, column):
+    X, _, est = mixed
+    row = X[X.notna().all(axis=1)].iloc[[3]]
+    values = {"tissue": ["liver", "lung", "skin"], "failed": [0, 1], "clicks": range(200)}[column]
+    whole = pd.concat([row.assign(**{column: value}) for value in values])
+    expected = np.log(np.exp(est.score_samples(whole)).sum())
+    lacking = row.assign(**{column: pd.Series([None], index=row.index, dtype=object)})
+    # Importance sampling where something follows from the cell
+    assert est.score(lacking) == pytest.approx(expected, abs=1e-6 if column == "clicks" else 0.1)
+
+
+def test_few_whole_rows_of_every_kind():
+    X = of_all_kinds(n=300)[0]
+    for place, name in enumerate(X.columns):  # no row is whole
+        X[name] = X[name].mask(np.arange(len(X)) % len(X.columns) == place)
+    est = fit(X, density="linear", noise="auto", max_regimes=1)
+    assert est.adjacency_.to_numpy()[[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]].sum() >= 2  # of three
+    drawn = est.sample(50)
+    assert set(drawn["tissue"]) <= {"liver", "lung", "skin"}
+
+
+def test_levels_that_cells_depend_on_are_named():
+    X = of_all_kinds(n=600)[0]
+    X["weight"] = X["weight"].mask((X["tissue"] == "lung") & (np.arange(600) % 2 == 0))
+    with pytest.warns(DataWarning, match="'weight' more often where 'tissue' is 'lung'"):
+        LatentInterventionDAG(**LINES | {"noise": "auto"}, missing="model", max_regimes=1).fit(X)

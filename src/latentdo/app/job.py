@@ -61,7 +61,7 @@ class Job:
     groups : sequence of n labels, optional
         Which rows share their regime; None for rows on their own.
     where : mapping, optional
-        ``time``, ``series``, ``batch`` and ``sample_weight`` of the rows, n values each.
+        ``time``, ``series``, ``batch``, ``sample_weight`` and ``offset`` of the rows, n values each.
     n_resamples : int
         Resamples of a bootstrap after the fit; 0 for none.
     diagnose : bool

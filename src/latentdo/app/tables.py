@@ -37,6 +37,11 @@ _WHERE = (
         "Plates, days, sites or devices that may differ in level and scale of everything, for no reason of interest.",
     ),
     ("sample_weight", "Column with weights", "How often each row counts: 2 like two rows, 0 not at all."),
+    (
+        "offset",
+        "Column with sizes",
+        "What counts of a row are in proportion to: its library size, hours of observation, persons at risk.",
+    ),
 )
 _MISSING = {"refuse them": "error", "leave them out": "drop", "keep them, and sum missing cells out": "model"}
 _HEAD = 2000  # rows that tell which columns are numbers
@@ -173,7 +178,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         for what, column in found.items()
     }
     measured = {what: texts[what] for what in where if what in texts}
-    for what in {"time", "sample_weight"} & set(measured):  # numbers stay numbers
+    for what in {"time", "sample_weight", "offset"} & set(measured):  # numbers stay numbers
         measured[what] = tuple(found[what].tolist())
     return _preview(Table(X, texts.get("regimes"), "none", texts.get("groups"), measured, missing))
 

@@ -126,6 +126,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit all rows, then the resamples that are still missing.
@@ -140,6 +141,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Rows are drawn within their labels.
         groups
             See :meth:`LatentInterventionDAG.fit`. Groups are drawn whole.
+        offset
+            See :meth:`LatentInterventionDAG.fit`.
         time, series, batch
             See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are drawn whole.
         sample_weight
@@ -157,6 +160,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
             "series": series,
             "batch": batch,
             "sample_weight": sample_weight,
+            "offset": offset,
         }
         dataset = read_rows(base, X, **known)
         fingerprint = self._fingerprint(base, dataset)

@@ -40,6 +40,7 @@ def gather(
         "series": known.series_column,
         "batch": known.batch_column,
         "sample_weight": known.weight_column,
+        "offset": known.offset_column,
         "ids": known.id_column,
     }
     options = ReadingOptions(**read.arguments(), kinds=arguments.get("kinds"))
@@ -65,7 +66,7 @@ def gather_stream(
     for name, value in read.arguments().items():
         if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
             raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
-    for name in ("time_column", "series_column", "batch_column", "id_column"):
+    for name in ("time_column", "series_column", "batch_column", "offset_column", "id_column"):
         if getattr(known, name) is not None:
             raise ValueError(
                 f"--{name.replace('_', '-')} is not for --stream, which takes rows in any order. Fit as many of them "

@@ -11,7 +11,7 @@ _FLAGS = {
     for name in (
         "columns", "concentration", "decimal", "density", "device", "drop", "edge_prior", "encoding", "forbidden",
         "group_column", "group_size", "mean_duration", "series_column", "time_column", "batch_column", "id_column",
-        "weight_column",
+        "weight_column", "offset_column",
         "lags", "seasonality",
         "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
         "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
@@ -33,6 +33,7 @@ _WHOLE = (
     (r"(?<!\w)groups=(?=\s)", "--group-column"),
     (r"(?<!\w)time=(?=\s)", "--time-column"),
     (r"(?<!\w)batch=(?=[\s,])", "--batch-column"),
+    (r"(?<!\w)offset=(?=[\s,]|$)", "--offset-column"),
     (r"pass sample_weight \* n_rows / sample_weight\.sum\(\)", "scale them to add up to the number of rows"),
     (r"(?<!\w)sample_weight(?:=(?=\s)|(?=\s))", "--weight-column"),
     (r"kinds=\{(['\"])(.+?)\1: '(\w+)'\}", r"--kinds '\2=\3'"),

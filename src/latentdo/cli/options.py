@@ -177,6 +177,9 @@ class KnownOptions:
     weight_column
         Column that says how often each row counts, from 0: a row of weight 2 counts like two, and one of weight 0 is
         left out. It is no variable.
+    offset_column
+        Column with what the counts of each row are in proportion to, such as its library size or hours of observation.
+        Its logarithm enters every count with a coefficient of one. It is no variable.
     id_column
         Column with a name of each row, all different: tables that are written call rows by it. It is no variable.
     knowledge
@@ -191,6 +194,7 @@ class KnownOptions:
     series_column: str | None = None
     batch_column: str | None = None
     weight_column: str | None = None
+    offset_column: str | None = None
     id_column: str | None = None
     knowledge: Path | None = None
 
@@ -207,6 +211,8 @@ class RowOptions:
     time_column, series_column, batch_column
         Columns with time, series and batch of each row, as for `latentdo fit`: rows before and after then help to
         decide, and what is expected of a row is what its past, its hour and its batch say.
+    offset_column
+        Column with what the counts of each row are in proportion to, if the model was fitted with one.
     id_column
         Column with names of rows, by which they are then called.
     """
@@ -215,6 +221,7 @@ class RowOptions:
     time_column: str | None = None
     series_column: str | None = None
     batch_column: str | None = None
+    offset_column: str | None = None
     id_column: str | None = None
 
     def columns(self) -> dict[str, str | None]:
@@ -224,6 +231,7 @@ class RowOptions:
             "time": self.time_column,
             "series": self.series_column,
             "batch": self.batch_column,
+            "offset": self.offset_column,
             "ids": self.id_column,
         }
 

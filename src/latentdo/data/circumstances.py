@@ -25,7 +25,7 @@ DAY, WEEK = 86_400.0, 604_800.0
 PERIODS: Final[Mapping[str, float]] = {"hour": 3600.0, "day": DAY, "week": WEEK, "year": 365.2425 * DAY}
 """Cycles that have a name, in seconds."""
 
-ROWS: Final = ("time", "series", "batch", "weight")
+ROWS: Final = ("time", "series", "batch", "weight", "offset")
 """What is said of every row."""
 
 
@@ -51,6 +51,8 @@ class Circumstances:
         Whether nobody gave times, and they are the numbers of rows.
     weight : ndarray [n], optional
         How often every row counts, above 0; once, if that is unknown.
+    offset : ndarray [n], optional
+        What counts of every row are in proportion to, above 0: its library size, or hours of observation.
     """
 
     time: Array | None = None
@@ -61,6 +63,7 @@ class Circumstances:
     series_names: tuple[Hashable, ...] = ()
     counted: bool = False
     weight: Array | None = None
+    offset: Array | None = None
 
     def check(self, n_rows: int) -> None:
         """Refuse what could not be said of so many rows, with a :class:`ValueError`."""
@@ -79,13 +82,15 @@ class Circumstances:
                 raise ValueError(f"{name} is not one number from 0 per row")
         if self.series is not None and self.time is None:
             raise ValueError("series have no time")
-        if self.weight is not None and not (
-            self.weight.shape == (n_rows,)
-            and self.weight.dtype.kind == "f"
-            and np.isfinite(self.weight).all()
-            and (self.weight > 0.0).all()
-        ):
-            raise ValueError("weight is not one positive number per row")
+        for name in ("weight", "offset"):
+            held = getattr(self, name)
+            if held is not None and not (
+                held.shape == (n_rows,)
+                and held.dtype.kind == "f"
+                and np.isfinite(held).all()
+                and (held > 0.0).all()
+            ):
+                raise ValueError(f"{name} is not one positive number per row")
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Those of some rows."""
@@ -121,6 +126,8 @@ class Circumstances:
             found["batch"] = pd.Series([self.batch_names[code] for code in self.batch.tolist()], dtype=object)
         if self.weight is not None:
             found["weight"] = self.weight
+        if self.offset is not None:
+            found["offset"] = self.offset
         return found
 
     def order(self) -> tuple[NDArray[np.int64], Array]:

@@ -20,6 +20,7 @@ from latentdo.data.circumstances import Circumstances
 from latentdo.data.kinds import Kind, find_kinds
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.missing import check_seen, warn_about_missing
+from latentdo.data.offset import check_counted
 from latentdo.data.remarks import warn_about_copies, warn_about_repeats, warn_about_shape
 from latentdo.data.table import (
     LABEL_REMEDY,
@@ -72,8 +73,8 @@ class Dataset:
     group_labels : tuple
         The user's label of each group; groups with larger numbers are rows on their own.
     where : Circumstances
-        Time, series, batch and weight of each row, as far as they are known. Neighbours in time tend to share their
-        regime; a row of weight 2 counts like two.
+        Time, series, batch, weight and offset of each row, as far as they are known. Neighbours in time tend to share
+        their regime; a row of weight 2 counts like two.
     background : Background, optional
         What these explain; ``expected`` and ``unit`` are then what it says of the rows, ``[n, d]``.
 
@@ -148,6 +149,7 @@ class Dataset:
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
         observational: Hashable = 0,
         transform: str = "none",
         columns: Sequence[str] | None = None,
@@ -181,6 +183,8 @@ class Dataset:
             Batches may differ in level and scale of everything, see :class:`.Background`.
         sample_weight : sequence of n numbers, or a number, optional
             How often each row counts: 2 as if it were there twice, 0 as if it were not there.
+        offset : sequence of n numbers, optional
+            What counts of each row are in proportion to, such as its library size.
         observational : hashable, default 0
             Which label is observational. It becomes regime 0. None: there is none, and regime 0 is a
             reference without rows. The same happens if the default 0 never occurs; another label must occur.
@@ -239,8 +243,14 @@ class Dataset:
         check_array(values, ensure_min_samples=2, ensure_all_finite=False)
         if not allow_constant:
             check_varying(values, names)
-        where = read_circumstances(kept, n_all, index, time=time, series=series, batch=batch, weights=weights)
+        where = read_circumstances(
+            kept, n_all, index, time=time, series=series, batch=batch, weights=weights, offset=offset
+        )
         preprocessor = Preprocessor.fit(values, transform, names, kept, where.weight, found_kinds)
+        if where.offset is not None:
+            check_counted(found_kinds, names)
+            typical = float(np.exp(np.average(np.log(where.offset), weights=where.weight)))
+            preprocessor = replace(preprocessor, exposure=typical)
         varying = np.fmin.reduce(values) < np.fmax.reduce(values)
         spread = np.where(varying & preprocessor.continuous, preprocessor.scale, 0.0)
         warn_about_shape(len(values), spread, names)
@@ -262,7 +272,7 @@ class Dataset:
                 "groups were given together with time or series; rows of a group share their regime, neighbours in "
                 "time only tend to: choose one."
             )
-        warn_about_missing(values, names, found.blocks)
+        warn_about_missing(values, names, found.blocks, found_kinds)
         if regimes is None:
             if targets is not None:
                 raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
@@ -334,6 +344,7 @@ class Dataset:
             "series": where.series,
             "batch": None if where.batch is None else [names[code] for code in where.batch.tolist()],
             "sample_weight": where.weight,
+            "offset": where.offset,
         }
 
     @property
@@ -345,6 +356,11 @@ class Dataset:
     def weight(self) -> Array | None:
         """How often every row counts, if not once."""
         return self.where.weight
+
+    @cached_property
+    def offset(self) -> Array | None:
+        """Logarithm of what counts are in proportion to, in units of a typical one, ``[n]``; None if there is none."""
+        return self.preprocessor.offset_of(self.where.offset)
 
     @property
     def total(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, t
 
+from latentdo.data.kinds import Kind
 from latentdo.data.remarks import DataWarning
 from latentdo.messages import listed
 from latentdo.notices import warn
@@ -96,7 +97,11 @@ def _means(values: Array, blocks: NDArray[np.int64]) -> Array:
 
 
 def warn_about_missing(
-    x: Array, names: Sequence[str], blocks: NDArray[np.int64] | None, stacklevel: int = 2
+    x: Array,
+    names: Sequence[str],
+    blocks: NDArray[np.int64] | None,
+    kinds: Sequence[Kind] = (),
+    stacklevel: int = 2,
 ) -> None:
     """Say how many cells are missing, what a fit makes of them, and what it depends on whether they are."""
     missing = np.isnan(x)
@@ -114,12 +119,11 @@ def warn_about_missing(
         DataWarning,
         stacklevel=stacklevel + 1,
     )
-    ranks = rankdata(x, axis=0, nan_policy="omit")  # whatever the shape of columns
-    clear = [one for one in dependences(missing, ranks, blocks) if one.p_value < LEVEL]
+    values, words = _ranks_and_levels(x, names, kinds)
+    clear = [one for one in dependences(missing, values, blocks) if one.p_value < LEVEL]
     if clear:
         pairs = [
-            f"{names[one.column]!r} more often where {names[one.on]!r} is {'high' if one.correlation > 0 else 'low'} "
-            f"({_chance(one.p_value)})"
+            f"{names[one.column]!r} more often where {words[one.on][one.correlation > 0.0]} ({_chance(one.p_value)})"
             for one in _clearest(clear)
         ]
         warn(
@@ -129,6 +133,25 @@ def warn_about_missing(
             DataWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def _ranks_and_levels(
+    x: Array, names: Sequence[str], kinds: Sequence[Kind]
+) -> tuple[Array, list[tuple[str, str]]]:
+    """What a missing cell may depend on, ``[n, m]``, and what is said of low and of high values of it.
+
+    Ranks, whatever the shape of columns; of those with levels, whether a row has one of them.
+    """
+    columns, words = [], []
+    for j, name in enumerate(names):
+        levels = kinds[j].levels if kinds else ()
+        for code, level in enumerate(levels):
+            columns.append(np.where(np.isnan(x[:, j]), np.nan, x[:, j] == code))
+            words.append((f"{name!r} is not {level!r}", f"{name!r} is {level!r}"))
+        if not levels:
+            columns.append(rankdata(x[:, j], nan_policy="omit"))
+            words.append((f"{name!r} is low", f"{name!r} is high"))
+    return np.column_stack(columns), words
 
 
 def missing_by_regime(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from latentdo.data.circumstances import Circumstances
 from latentdo.data.labels import encode, is_reordered
+from latentdo.data.offset import encode_offset
 from latentdo.data.tensors import without_gradient
 
 
@@ -62,6 +63,7 @@ def read_circumstances(
     series: Any = None,
     batch: Any = None,
     weights: NDArray[np.float64] | None = None,
+    offset: Any = None,
 ) -> Circumstances:
     """When and where rows were measured, whatever the user's form; with ``series`` alone, rows are in order.
 
@@ -80,6 +82,8 @@ def read_circumstances(
         where = replace(where, batch=codes, batch_names=tuple(names))
     if weights is not None and (weights[rows] != 1.0).any():
         where = replace(where, weight=weights[rows])
+    if offset is not None:
+        where = replace(where, offset=encode_offset(offset, rows, n_rows, index))
     return where
 
 

@@ -53,6 +53,8 @@ class Preprocessor:
         Empty for the other transforms, which have no state.
     kinds : tuple of Kind
         What the columns are; all continuous by default.
+    exposure : float, optional
+        A typical exposure, where counts are in proportion to one: the geometric mean of those of the fitted rows.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Preprocessor:
     scale: Array
     knots: tuple[tuple[Array, Array], ...] = ()
     kinds: tuple[Kind, ...] = ()
+    exposure: float | None = None
 
     def __post_init__(self) -> None:
         """Columns of which nothing is said are continuous."""
@@ -180,6 +183,27 @@ class Preprocessor:
             self.transform, tuple(self.columns[j] for j in own), self.mean[own], self.scale[own], knots
         )
 
+    def offset_of(self, exposure: Array | None) -> Array | None:
+        """Logarithm of the exposure of rows in units of a typical one, ``[n]``; None where counts have none.
+
+        Raises
+        ------
+        ValueError
+            If the fitted rows had an exposure and these have none, or these have one and the fitted rows had none.
+        """
+        if self.exposure is None and exposure is None:
+            return None
+        if exposure is None:
+            raise ValueError(
+                "counts were fitted in proportion to offset=, and these rows have none; pass offset= with the size of "
+                f"each row (a typical one was {self.exposure:.4g})"
+            )
+        if self.exposure is None:
+            raise ValueError(
+                "offset= was given, but counts were fitted without one; leave it out, or fit with it"
+            )
+        return np.asarray(np.log(exposure / self.exposure))
+
     def to_frame(self, x: ArrayLike) -> pd.DataFrame:
         """Rows ``x [n, d]`` as a table, levels by their names."""
         values = self._checked(x)
@@ -277,6 +301,7 @@ class Preprocessor:
             "scale": self.scale.tolist(),
             "knots": [[xs.tolist(), zs.tolist()] for xs, zs in self.knots],
             **({} if self.continuous.all() else {"kinds": [kind.to_dict() for kind in self.kinds]}),
+            **({} if self.exposure is None else {"exposure": self.exposure}),
         }
 
     @classmethod
@@ -303,6 +328,7 @@ class Preprocessor:
                 for xs, zs in state["knots"]
             ),
             kinds=tuple(Kind.from_dict(kind) for kind in state.get("kinds", ())),
+            exposure=state.get("exposure"),
         )
         loaded._check()
         return loaded
@@ -312,6 +338,10 @@ class Preprocessor:
         d = self.n_variables
         if len(self.kinds) != d:
             raise ValueError(f"{len(self.kinds)} kinds are not those of {d} columns.")
+        if self.exposure is not None and not (
+            isinstance(self.exposure, float) and 1.0 / _LARGEST < self.exposure < _LARGEST
+        ):
+            raise ValueError("the typical exposure of counts is not such as a fit gives.")
         if self.mean.shape != (d,) or self.scale.shape != (d,):
             raise ValueError(
                 f"mean and scale have the shapes {self.mean.shape} and {self.scale.shape}, not {(d,)}."

@@ -45,23 +45,7 @@ def encode_weights(
     >>> encode_weights([2, 0, 0.5], 3)
     array([2. , 0. , 0.5])
     """
-    given = without_gradient(sample_weight, "sample_weight")
-    if isinstance(given, str | bytes | Mapping):
-        raise TypeError(
-            f"sample_weight must be a sequence with one number a row, got {type(given).__name__}."
-        )
-    if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
-        raise ValueError(
-            "sample_weight has the index of X in another order; pass sample_weight.loc[X.index], or "
-            "sample_weight.to_numpy() if its order is right."
-        )
-    weights = _numbers(given)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight must be 1D with one entry a row ({n_rows}); got shape {weights.shape}."
-        )
+    weights = numbers_of_rows(sample_weight, "sample_weight", n_rows, index)
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
     if wrong.size:
         raise ValueError(
@@ -73,7 +57,33 @@ def encode_weights(
         raise ValueError(
             "sample_weight is zero in every row; give the rows that are to count a positive weight."
         )
-    return np.asarray(weights, dtype=np.float64)
+    return weights
+
+
+def numbers_of_rows(
+    given: Any, name: str, n_rows: int, index: pd.Index[Any] | None = None
+) -> NDArray[np.float64]:
+    """One number per row, ``[n_rows]``, whatever the user's form, NaN where it is none; one number is that of each.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are not as many, or they are in another order; ``name`` is what the argument is called.
+    """
+    given = without_gradient(given, name)
+    if isinstance(given, str | bytes | Mapping):
+        raise TypeError(f"{name} must be a sequence with one number a row, got {type(given).__name__}.")
+    if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
+        raise ValueError(
+            f"{name} has the index of X in another order; pass {name}.loc[X.index], or {name}.to_numpy() if its order "
+            "is right."
+        )
+    numbers = _numbers(given)
+    if numbers.ndim == 0:
+        numbers = np.full(n_rows, numbers)
+    if numbers.shape != (n_rows,):
+        raise ValueError(f"{name} must be 1D with one entry a row ({n_rows}); got shape {numbers.shape}.")
+    return np.asarray(numbers, dtype=np.float64)
 
 
 def check_weights(weights: NDArray[np.float64], rows: NDArray[np.int64]) -> None:

@@ -70,7 +70,12 @@ def refit(
             arguments["targets"] = {
                 name: [c for c in table.columns if table.loc[name, c]] for name in table.index[1:]
             }
-    together: dict[str, Any] = {"groups": told.groups, "time": told.where.time, "series": told.where.series}
+    together: dict[str, Any] = {
+        "groups": told.groups,
+        "time": told.where.time,
+        "series": told.where.series,
+        "offset": told.where.offset,
+    }
     with as_part(), collecting():  # the fit to the user's rows has spoken
         try:
             estimator.fit(X, **arguments, **together, sample_weight=told.where.weight)
@@ -107,7 +112,7 @@ def _simulate(
     model, n = result.model, len(result.responsibilities)
     weights = model.topology.weights / model.topology.weights.sum()
     units, size = Groups.of(known.groups), min(n, max_rows)
-    told = (known.labels, known.groups, known.where.time, known.where.weight)
+    told = (known.labels, known.groups, known.where.time, known.where.weight, known.where.offset)
     if any(one is not None for one in told):
         rows = np.arange(n) if n <= max_rows else units.draw(n, max_rows, rng)
         if known.where.time is not None:  # neighbours
@@ -127,11 +132,11 @@ def _simulate(
         for i, label in enumerate(known.labels):
             if label is not None:
                 regimes[i] = place[label]
-    z = np.empty((len(regimes), len(result.columns)))
+    z, offset = model.blank(len(regimes)), result.preprocessor.offset_of(known.where.offset)
     for k in np.unique(regimes):
         own = regimes == k
-        z[own] = model.sample(int(own.sum()), int(k), rng)
-    X = result.preprocessor.to_frame(result.preprocessor.inverse(z))
+        z[own] = model.sample(int(own.sum()), int(k), rng, offset=0.0 if offset is None else offset[own])
+    X = result.preprocessor.to_frame(result.preprocessor.inverse(z[:, : len(result.columns)]))
     return X, z, np.asarray(regimes, dtype=np.int64), known
 
 

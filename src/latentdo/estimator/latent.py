@@ -79,8 +79,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     kinds : dict from column to kind, optional
         What columns are, "continuous", "binary", "count" or "categorical", where it is not to be found from the table:
         ``{"clicks": "count"}``. Found are booleans, numbers with two values, text and pandas categories with few
-        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. Anything
-        but continuous columns needs ``solver="search"``, and no networks.
+        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. With
+        ``solver="search"``, anything but continuous columns needs lines or curves, and no networks.
     lags : {"auto", 0, 1, 2}
         With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
         of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.
@@ -280,6 +280,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Find graph, regimes and targets.
@@ -315,6 +316,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             The evidence counts rows by their weights; weights that only compare rows should therefore add up to the
             number of rows. Only with ``solver="search"``, and not for networks, which ``density="auto"`` then does not
             try.
+        offset : sequence of n numbers, optional
+            What the counts of each row are in proportion to, above 0: its library size, hours of observation, persons
+            at risk. Its logarithm enters every count with a coefficient of one, in every regime; counts cause by their
+            rate. It is no variable. Only for tables with counts, and with ``solver="search"``.
         progress : callable, optional
             Called with a dict after every step.
         """
@@ -333,6 +338,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
                 series=series,
                 batch=batch,
                 sample_weight=sample_weight,
+                offset=offset,
                 observational=self.observational,
                 transform=parameters["transform"],
                 kinds=self.kinds,
@@ -464,6 +470,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             configuration["batches"] = len(dataset.where.batch_names)
         if dataset.weight is not None:
             configuration["weight"] = dataset.total
+        if dataset.where.offset is not None:
+            configuration["typical_offset"] = dataset.preprocessor.exposure
         if zeros := dataset.atoms.zeros:
             configuration["zeros"] = [dataset.columns[j] for j in zeros]
         if dataset.missing.any():
@@ -530,14 +538,31 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         return replace(result, explained=explained, moved=moved, segments=segments)
 
     def predict(
-        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
+        offset: Any = None,
     ) -> NDArray[np.int64]:
-        """Most probable regime of new rows, ``[n]``; rows of a group, see :meth:`fit`, have one together."""
-        found = self.predict_proba(X, groups=groups, time=time, series=series, batch=batch)
+        """Most probable regime of new rows, ``[n]``; rows of a group, see :meth:`fit`, have one together.
+
+        If counts were fitted with an ``offset``, new rows need theirs.
+        """
+        found = self.predict_proba(X, groups=groups, time=time, series=series, batch=batch, offset=offset)
         return np.asarray(found.argmax(axis=1), dtype=np.int64)
 
     def predict_proba(
-        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Posterior probability of every regime for new rows, ``[n, n_regimes_]``; rows of a group carry that of it.
 
@@ -546,13 +571,20 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Where zeros of the fitted table hid other values, zeros of new rows do, and say nothing. So do missing cells,
         with ``missing="model"``; a row of nothing else has the weights of the regimes.
         """
-        rows = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        rows = self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)
         zeros = np.isin(self.result_.columns, self.result_.configuration.get("zeros", []))
-        z = np.where((rows.x == 0.0) & zeros, np.nan, rows.z)
+        z = rows.without((rows.x == 0.0) & zeros)
         return assign_seen(self.result_.model, z, units=rows.units).responsibilities
 
     def score_samples(
-        self, X: Any, *, groups: Any = None, time: Any = None, series: Any = None, batch: Any = None
+        self,
+        X: Any,
+        *,
+        groups: Any = None,
+        time: Any = None,
+        series: Any = None,
+        batch: Any = None,
+        offset: Any = None,
     ) -> Array:
         """Log-density of new rows in the user's units, regimes and missing cells summed out, ``[n]``.
 
@@ -560,7 +592,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
         given the rows before.
         """
-        return self._score_read(self._read(X, groups=groups, time=time, series=series, batch=batch))
+        return self._score_read(
+            self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)
+        )
 
     def _score_read(self, rows: Rows) -> Array:
         """Log-density of rows in the user's units, as often as they count, ``[n]``."""
@@ -579,13 +613,20 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
     ) -> float:
         """Mean log-density a row in the user's units; with groups, that of all groups divided by the rows.
 
         A row of weight 2, see :meth:`fit`, counts like two.
         """
         rows = self._read(
-            X, groups=groups, time=time, series=series, batch=batch, sample_weight=sample_weight
+            X,
+            groups=groups,
+            time=time,
+            series=series,
+            batch=batch,
+            sample_weight=sample_weight,
+            offset=offset,
         )
         found = self._score_read(rows)
         return float(found.sum() / rows.units.counted(np.ones(len(found))).sum())

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentdo.data import Dataset, Missing, encode_groups, encode_weights, read_circumstances, validate_rows
 from latentdo.data.kinds import CONTINUOUS, Kind
+from latentdo.data.offset import encode_offset
 from latentdo.data.table import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
@@ -48,6 +49,8 @@ class Questions:
         regime: Hashable = 0,
         do: Mapping[str, Any] | None = None,
         random_state: Any = 0,
+        *,
+        offset: Any = None,
     ) -> pd.DataFrame:
         """Rows drawn from the fitted model, in the user's units.
 
@@ -61,6 +64,8 @@ class Questions:
             Variables set to a constant, or a level, on top of the regime.
         random_state : int, RandomState or None
             Source of randomness.
+        offset : number, or sequence of n numbers, optional
+            What counts are in proportion to, if they were fitted so; a typical one of the fitted rows by default.
         """
         check_is_fitted(self, "result_")
         if n < 1:
@@ -75,8 +80,12 @@ class Questions:
             at = result.columns.index(name)
             fixed[at] = _set_to(result, at, value)
         rng = np.random.default_rng(seed_of(random_state))
-        z = result.model.sample(n, self._regime_index(regime), rng, fixed)
-        return result.preprocessor.to_frame(result.preprocessor.inverse(z))
+        exposed: Array | float = 0.0
+        if offset is not None:
+            sizes = encode_offset(offset, np.arange(n), n)
+            exposed = np.asarray(result.preprocessor.offset_of(sizes))
+        z = result.model.sample(n, self._regime_index(regime), rng, fixed, exposed)
+        return result.preprocessor.to_frame(result.preprocessor.inverse(z[:, : len(result.columns)]))
 
     def effect(
         self,
@@ -140,6 +149,7 @@ class Questions:
         time: Any = None,
         series: Any = None,
         batch: Any = None,
+        offset: Any = None,
         rows: Sequence[Hashable] | None = None,
         against: Hashable | None = None,
         random_state: Any = 0,
@@ -155,6 +165,8 @@ class Questions:
         time, series, batch : sequence of n values, optional
             When and where the rows were measured, see :meth:`fit`. Pass their neighbours, too: a row is then compared
             with what its past lets expect, and rows before and after help to decide.
+        offset : sequence of n numbers, optional
+            What the counts of rows are in proportion to, if they were fitted so.
         rows : sequence, optional
             Explain only these of the rows, by their names in the index of ``X``, or by number.
         against : hashable, optional
@@ -184,7 +196,7 @@ class Questions:
             X = pd.DataFrame([X])
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
             X = np.asarray(X)[None]
-        read = self._read(X, groups=groups, time=time, series=series, batch=batch)
+        read = self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)
         names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
         place = {name: at for at, name in enumerate(names)}
@@ -199,6 +211,10 @@ class Questions:
         needed = asked if read.units is SEPARATE else np.arange(len(names))
         remedy = "explain whole rows only: what a variable contributes follows from its value and those of its causes"
         check_finite(read.x[needed], self.result_.columns, remedy=remedy, row_index=needed)
+        if read.units is SEPARATE:  # others, which may lack cells, have no say
+            x, z, expected, unit = (part[asked] for part in read[:-1])
+            read = Rows(x, z, expected, unit, SEPARATE)
+            names, asked = [names[at] for at in asked], np.arange(asked.size)
         seed = seed_of(random_state)
         return explain_rows(self.result_, read, names, asked=asked, against=other, seed=seed)
 
@@ -415,6 +431,7 @@ class Questions:
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
     ) -> Rows:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
@@ -430,7 +447,9 @@ class Questions:
         if sample_weight is not None:
             weights = encode_weights(sample_weight, n, index)
             rows = np.flatnonzero(weights > 0.0)
-        where = read_circumstances(rows, n, index, time=time, series=series, batch=batch, weights=weights)
+        where = read_circumstances(
+            rows, n, index, time=time, series=series, batch=batch, weights=weights, offset=offset
+        )
         if where.time is not None:
             units: Units = Series.by_time(where.time, where.series, n, where.weight)
         else:

@@ -98,6 +98,8 @@ class Topology:
 class FittedModel:
     """A fitted mixture of intervened structural causal models, in standardised units ``z``.
 
+    Rows ``z [n, d]`` of counts over a known exposure have one more column, the offset (:mod:`.mechanisms.exposed`).
+
     Parameters
     ----------
     topology : Topology
@@ -117,13 +119,29 @@ class FittedModel:
         """Parents of every variable, ascending."""
         return tuple(np.flatnonzero(column) for column in self.topology.adjacency.T)
 
+    @cached_property
+    def is_exposed(self) -> bool:
+        """Whether rows end with an offset."""
+        return any(mechanism.takes_offset for mechanism in self.reference)
+
+    @cached_property
+    def sources(self) -> tuple[Parents, ...]:
+        """Columns of ``z`` that the mechanisms of every variable are given: its parents, and the offset if any."""
+        if not self.is_exposed:
+            return self.parents
+        return tuple(np.append(parents, self.topology.n_variables) for parents in self.parents)
+
+    def blank(self, n: int) -> Array:
+        """Rows of zeros: what is drawn goes there. An offset of 0 is a typical exposure."""
+        return np.zeros((n, self.topology.n_variables + self.is_exposed))
+
     def mechanism(self, variable: int, regime: int) -> Mechanism:
         """The mechanism of a variable in a regime; the reference mechanism if it is not a target."""
         return self.own.get((regime, variable), self.reference[variable])
 
     def inputs(self, z: Array, variable: int) -> Array:
-        """The parents' columns of ``z [n, d]``, ``[n, p]``."""
-        return np.ascontiguousarray(z[:, self.parents[variable]])
+        """The parents' columns of ``z [n, d]``, ``[n, p]``, and the offset if there is one."""
+        return np.ascontiguousarray(z[:, self.sources[variable]])
 
     def log_density_under(self, z: Array, variable: int, mechanism: Mechanism) -> Array:
         """``log p(z_j | parents)`` under a mechanism, whether it is the model's or not, ``[n]``."""
@@ -146,7 +164,7 @@ class FittedModel:
         for kind, places in kinds.items():
             variables = [uses[place][0] for place in places]
             mechanisms = [uses[place][1] for place in places]
-            out[places] = kind.log_densities(mechanisms, z, variables, [self.parents[j] for j in variables])
+            out[places] = kind.log_densities(mechanisms, z, variables, [self.sources[j] for j in variables])
         return out
 
     def log_density(self, z: Array) -> Array:
@@ -179,11 +197,19 @@ class FittedModel:
         return self.assign(z, units=units).log_likelihood
 
     def sample(
-        self, n: int, regime: int, rng: np.random.Generator, do: Mapping[int, float] | None = None
+        self,
+        n: int,
+        regime: int,
+        rng: np.random.Generator,
+        do: Mapping[int, float] | None = None,
+        offset: Array | float = 0.0,
     ) -> Array:
-        """Ancestral samples ``[n, d]`` of one regime; ``do`` sets variables to constants on top of it."""
-        do = do or {}
-        z = np.zeros((n, self.topology.n_variables))
+        """Ancestral samples ``[n, d]`` of one regime; ``do`` sets variables to constants on top of it.
+
+        Of exposed rows, those at a typical exposure unless an ``offset`` is given, which is then their last column.
+        """
+        do, z = do or {}, self.blank(n)
+        z[:, self.topology.n_variables :] = np.reshape(offset, (-1, 1))
         for j in topological_order(self.topology.adjacency):
             z[:, j] = do[j] if j in do else self.draw_variable(z, j, regime, rng)
         return z

@@ -108,7 +108,7 @@ def regime_draws(result: FitResult, n_draws: int = 4000) -> NDArray[np.float64]:
     """Rows of every regime drawn from the fitted model, ``[n_regimes, n_draws, d]``, in the user's units."""
     rng = np.random.default_rng(0)
     drawn = (result.model.sample(n_draws, k, rng) for k in range(result.n_regimes))
-    return np.asarray([result.preprocessor.inverse(z) for z in drawn])
+    return np.asarray([result.preprocessor.inverse(z[:, : len(result.columns)]) for z in drawn])
 
 
 def quartiles_of(draws: NDArray[np.float64]) -> NDArray[np.float64]:

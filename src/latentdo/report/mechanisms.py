@@ -149,7 +149,8 @@ def _discrete_cause(result: FitResult, i: int, j: int, quartiles: Array) -> Caus
         setting[:, i] = point
         values = setting.copy()
         values[:, j] = result.model.draw_variable(setting, j, 0, np.random.default_rng(1))
-        drawn.append(values if result.kinds[j].is_discrete else result.preprocessor.inverse(values))
+        own = values[:, : len(result.columns)]
+        drawn.append(own if result.kinds[j].is_discrete else result.preprocessor.inverse(own))
     asked = quantities(result.columns, result.kinds, [j], "median")
     tables = [(one, np.array([one.of(values) for values in drawn])) for one in asked]
     quantity, heights = max(tables, key=lambda pair: float(np.ptp(pair[1])))

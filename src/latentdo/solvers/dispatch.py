@@ -151,10 +151,10 @@ def _averaged(found: Solution, request: Request) -> FitResult:
         return result
     began = time.perf_counter()
     problem = make_problem(rows, _search_configuration(request, request.constraints(rows.columns)))
-    z = result.read(rows.x, rows.where).z
+    z = result.read(rows.x, rows.where).z[:, : rows.n_variables]
     problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]))
     if density.search != "linear" or rows.is_mixed or not lines.is_plain(result.model):
-        problem = replace(problem, learner=RowLearner.of(_family(rows, density), z))
+        problem = replace(problem, learner=RowLearner.of(_family(rows, density), problem.z))
     try:
         means = average(
             problem, result.model, request.resamples, request.random_state, rows.blocks, request.measured
@@ -290,7 +290,9 @@ def _continuous_family(density: Density) -> type[RowFamily]:
 def _family(dataset: Dataset, density: Density) -> Families:
     """The families that fit the columns by rows."""
     continuous = _continuous_family(density)
-    return MixedFamily(dataset.kinds, continuous) if dataset.is_mixed else continuous
+    if not dataset.is_mixed:
+        return continuous
+    return MixedFamily(dataset.kinds, continuous, exposed=dataset.offset is not None)
 
 
 def _check_kinds(dataset: Dataset, request: Request) -> None:
@@ -301,12 +303,11 @@ def _check_kinds(dataset: Dataset, request: Request) -> None:
         if kind.is_discrete
     )
     remedy = f"call it continuous with kinds={{{name!r}: 'continuous'}}"
-    if request.chosen_solver != "search":
+    if dataset.offset is not None and request.chosen_solver != "search":
         raise ValueError(
-            f"solver={request.chosen_solver!r} knows continuous columns only, and {name!r} is {kind}; use "
-            f"solver='search', or {remedy}"
+            f"offset= is not available with solver={request.chosen_solver!r}; use solver='search'"
         )
-    if request.chosen_density.search == "network":
+    if request.chosen_solver == "search" and request.chosen_density.search == "network":
         raise ValueError(
             f"density={request.density!r} knows continuous columns only, and {name!r} is {kind}; use density='auto', "
             f"'additive' or 'linear', or {remedy}"
@@ -315,11 +316,6 @@ def _check_kinds(dataset: Dataset, request: Request) -> None:
         raise ValueError(
             f"noise='gaussian' is for tables of continuous columns, and {name!r} is {kind}; use noise='auto', which "
             f"finds Gaussian noise where it is, or {remedy}"
-        )
-    if dataset.missing.any():
-        raise ValueError(
-            f"missing='model' is for tables of continuous columns, and {name!r} is {kind}; use missing='drop', or "
-            f"{remedy}"
         )
     if dataset.where.batch is not None:
         raise ValueError(
@@ -436,8 +432,10 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
         options["concentration"] = float(request.concentration)
     if request.learning_rate is not None:
         options["learning_rate"] = float(request.learning_rate)
+    if dataset.is_mixed:  # probabilities have no closed form
+        options["mechanisms"] = "networks"
     if request.chosen_solver == "paper":
         return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
-    networks = request.chosen_density.name != "linear"
+    networks = request.chosen_density.name != "linear" or dataset.is_mixed
     options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
     return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

@@ -6,8 +6,10 @@ Gaussians,
 
 .. math:: z_{ij} \sim p(z_{ij} \mid z_{i,-j}, z_{ij} \text{ beyond its limit}),
 
-in turns with the parameters of that distribution. A filled table has neither point masses on which a density could
-collapse, nor a preferred direction of causes and effects, and every solver can fit it.
+in turns with the parameters of that distribution. Discrete columns take part as what they give to their children
+(:mod:`latentdo.model.mechanisms.inputs`), and a draw in their place becomes the nearest level or count. A filled table
+has neither point masses on which a density could collapse, nor a preferred direction of causes and effects, and every
+solver can fit it.
 
 Hidden interventions must show where nothing suggests them: values are first filled in by one Gaussian, as if there were
 none. Only if the fit finds some all the same are they filled in by a mixture, which keeps regimes apart.
@@ -29,6 +31,7 @@ from latentdo.data import Dataset
 from latentdo.data.atoms import Side, at
 from latentdo.data.background import BATCH_ROWS
 from latentdo.model.incomplete import assign_seen, draw_missing
+from latentdo.model.mechanisms.inputs import Inputs
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import units_of
@@ -68,23 +71,28 @@ def fill(dataset: Dataset, random_state: int, *, clusters: bool = False) -> Data
     clusters : bool
         Whether to draw from a mixture of Gaussians, their number chosen by the Schwarz criterion, or from one.
     """
-    z = dataset.z.copy()
+    inputs = Inputs.of(dataset.kinds, dataset.z, dataset.offset)
+    z = inputs.expand(dataset.z, dataset.offset).copy()
     hidden = []
     for j, masses in enumerate(dataset.atoms.masses):
+        own = inputs.columns(np.array([j]))
         for mass in masses:
             rows = np.flatnonzero(at(dataset.x[:, j], mass.value))
-            hidden.append(Hidden(j, rows, float(z[rows[0], j]), mass.side))
+            hidden.append(Hidden(int(own[0]), rows, float(z[rows[0], own[0]]), mass.side))
         if dataset.missing[:, j].any():
-            hidden.append(Hidden(j, np.flatnonzero(dataset.missing[:, j]), np.nan, 0))
+            rows = np.flatnonzero(dataset.missing[:, j])
+            hidden += [Hidden(int(column), rows, np.nan, 0) for column in own]
     rng = np.random.default_rng([random_state, *b"hidden"])
     with threadpool_limits(limits=1), ignoring_in_sklearn(ConvergenceWarning):
         _begin(z, hidden, rng)
         _sweep(z, hidden, GaussianMixture(1, reg_covar=FILLING_RIDGE, random_state=0), rng)
         for _ in range(FILLING_ROUNDS if clusters else 0):
             _sweep(z, hidden, _chosen(z), rng)
-    filled, x = dataset.preprocessor.inverse(z), dataset.x.copy()
-    for j, rows, _, _ in hidden:
-        x[rows, j] = filled[rows, j]
+    values = inputs.contract(z, dataset.kinds, dataset.offset)
+    filled, x = dataset.preprocessor.inverse(values), dataset.x.copy()
+    variable = np.repeat(np.arange(dataset.n_variables), inputs.widths)
+    for column, rows, _, _ in hidden:
+        x[rows, variable[column]] = filled[rows, variable[column]]
     return replace(dataset, x=x)
 
 
@@ -126,13 +134,15 @@ def redraw(dataset: Dataset, filled: Dataset, found: FitResult, random_state: in
     """
     rng = np.random.default_rng([random_state, *b"missing"])
     rows = found.read(filled.x, dataset.where, units_of(dataset))
-    z = np.where(dataset.missing, np.nan, rows.z)
+    z = rows.without(dataset.missing)
     given = assign_seen(found.model, z, dataset.regimes, rows.units)
     # Rows of a group share their regime, in a draw too.
     members = np.arange(len(z)) if dataset.groups is None else dataset.groups
     chance = rng.random(members.max() + 1)[members, None]
     regimes = (given.responsibilities.cumsum(axis=1) < chance).sum(axis=1)
-    drawn = draw_missing(found.model, z, np.minimum(regimes, found.n_regimes - 1), rng)
+    drawn = draw_missing(found.model, z, np.minimum(regimes, found.n_regimes - 1), rng)[
+        :, : dataset.n_variables
+    ]
     x = found.preprocessor.inverse(drawn * rows.unit + rows.expected)
     return replace(filled, x=np.where(dataset.missing, x, filled.x))
 
@@ -148,8 +158,7 @@ def fill_again(dataset: Dataset, found: FitResult, random_state: int) -> Dataset
 def by_what_is_seen(dataset: Dataset, filled: Dataset, found: FitResult) -> FitResult:
     """A fit to a ``filled`` table with responsibilities and evidence of what is seen: draws are no measurements."""
     rows = found.read(filled.x, dataset.where, units_of(dataset))
-    z = np.where(dataset.missing, np.nan, rows.z)
-    given = assign_seen(found.model, z, dataset.regimes, rows.units)
+    given = assign_seen(found.model, rows.without(dataset.missing), dataset.regimes, rows.units)
     drawn = found.model.assign(rows.z, dataset.regimes, rows.units)
     units = np.where(dataset.missing, np.log(rows.unit), 0.0).sum(axis=1)
     extra = float((given.log_likelihood - drawn.log_likelihood + rows.units.counted(units)).sum())

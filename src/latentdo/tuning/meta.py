@@ -104,6 +104,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
         series: Any = None,
         batch: Any = None,
         sample_weight: Any = None,
+        offset: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Run the trials that are still missing, choose, and fit to all rows.
@@ -118,6 +119,8 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             See :meth:`LatentInterventionDAG.fit`. Rows with a label are scored together with it.
         groups
             See :meth:`LatentInterventionDAG.fit`. Groups are held out, and scored, whole.
+        offset
+            See :meth:`LatentInterventionDAG.fit`.
         time, series, batch
             See :meth:`LatentInterventionDAG.fit`. With times, stretches of rows are held out whole.
         sample_weight
@@ -136,6 +139,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
             "series": series,
             "batch": batch,
             "sample_weight": sample_weight,
+            "offset": offset,
         }
         task = Task.build(
             base,

@@ -73,6 +73,7 @@ class Task:
                 *(() if dataset.blocks is None else (_digest(dataset.blocks),)),
                 *(() if dataset.where.batch is None else (_digest(dataset.where.batch),)),
                 *(() if dataset.weight is None else (_digest(dataset.weight),)),
+                *(() if dataset.where.offset is None else (_digest(dataset.where.offset),)),
             ),
             "estimator": sorted(fixed.items()),
             "space": sorted(varied.items()),
@@ -138,7 +139,7 @@ def held_out_log_likelihood(
     groups : sequence of n labels, optional
         Which rows share their regime; each carries an equal part of what its group counts.
     **where
-        ``time``, ``series`` and ``batch`` of the rows.
+        ``time``, ``series``, ``batch`` and ``offset`` of the rows.
 
     Examples
     --------

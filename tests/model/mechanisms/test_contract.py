@@ -128,7 +128,13 @@ def _same_row_many_times(example: Example, row: np.ndarray, n: int) -> np.ndarra
 
 def test_every_registered_family_is_asked():
     asked = {example.mechanism.family for examples in CASES.values() for example in examples}
-    discrete = {"binary", "count", "categorical", "expanded"}  # which have no density, but tests of their own
+    discrete = {
+        "binary",
+        "count",
+        "exposed-count",
+        "categorical",
+        "expanded",
+    }  # which have no density, but tests of their own
     assert asked == set(families()) - discrete
     assert all(
         mechanism_class(example.mechanism.family) is type(example.mechanism)

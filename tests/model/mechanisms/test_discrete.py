@@ -174,3 +174,43 @@ def test_a_parent_that_does_nothing_does_not_pay() -> None:
         more = np.column_stack([X, np.random.default_rng(9).normal(size=N)])
         fitted = family.fit(more, y, np.ones(N), without)
         assert evidence(fitted, more, y, np.ones(N)) < evidence(without, X, y, np.ones(N))
+
+
+def ordered_levels(order: Any) -> Any:
+    """Levels whose neighbours have log-odds that depend on the inputs alike, if they are in this order."""
+    eta = np.outer(np.arange(4.0), X @ [0.9, -0.6]) + np.array([0.0, 0.5, 0.3, -0.8])[:, None]
+    drawn = (eta.T + np.random.default_rng(3).gumbel(size=(N, 4))).argmax(axis=1)
+    return np.array(order)[drawn].astype(np.float64)
+
+
+def test_slopes_in_order_are_the_likeliest_of_their_form() -> None:
+    y = ordered_levels([0, 1, 2, 3])
+    found = Levels(4, ordered=True).fit(X, y, WEIGHTS)
+    assert found.is_in_order
+    assert found.n_parameters == 3 + 2
+
+    def loss(flat: Any) -> float:
+        beta = np.column_stack([flat[:3], np.outer(np.arange(1.0, 4.0), flat[3:])])
+        return -value(CategoricalMechanism(beta), X, y, WEIGHTS)
+
+    best = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-6})
+    assert value(found, X, y, WEIGHTS) >= -best.fun - 1e-3
+    ratios = np.diff(np.hstack([np.zeros((N, 1)), found.predictors(X).T]), axis=1)  # log-odds of neighbours
+    np.testing.assert_allclose(
+        ratios - ratios[:1], np.repeat((ratios - ratios[:1])[:, :1], 3, axis=1), atol=1e-9
+    )
+    free = Levels(4).fit(X, y, WEIGHTS)
+    assert not free.is_in_order
+    assert evidence(found, X, y, WEIGHTS) > evidence(free, X, y, WEIGHTS)
+    again = Levels(4, ordered=True).refit(X, y, WEIGHTS, found)
+    assert again.is_in_order
+    np.testing.assert_allclose(again.coefficients, found.coefficients, atol=1e-2)
+    (packed,) = CategoricalMechanism.unpack(CategoricalMechanism.pack([found]), [np.arange(2)])
+    assert packed.is_in_order
+    assert packed.n_parameters == 5
+
+
+def test_levels_in_another_order_keep_slopes_of_their_own() -> None:
+    found = Levels(4, ordered=True).fit(X, ordered_levels([2, 0, 3, 1]), WEIGHTS)
+    assert not found.is_in_order
+    assert found.n_parameters == 9

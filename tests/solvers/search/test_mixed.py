@@ -14,6 +14,7 @@ from latentdo import LatentInterventionDAG
 from latentdo.data import DataWarning, Kind, validate_rows
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.categorical import CategoricalMechanism
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.inputs import Expanded, Inputs
 from latentdo.model.mechanisms.mixed import MixedFamily
@@ -147,7 +148,7 @@ def test_models_of_all_kinds_are_arrays(known: LatentInterventionDAG) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"solver": "gradient"}, {"solver": "paper"}, {"density": "nonlinear"}, {"noise": "gaussian"}],
+    [{"density": "nonlinear"}, {"noise": "gaussian"}],
 )
 def test_what_knows_densities_only_says_so(arguments: dict[str, str]) -> None:
     table, _ = chain(n=100)
@@ -189,3 +190,21 @@ def test_a_past_that_is_not_taken_away_is_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         few.fit(table.select_dtypes("float"), time=np.arange(120))
+
+
+def test_ordered_levels_may_have_one_slope() -> None:
+    rng = np.random.default_rng(1000)
+    cause = rng.normal(size=600)
+    grade = (np.outer(cause, np.arange(4.0)) + rng.gumbel(size=(600, 4))).argmax(axis=1)
+    names = pd.Categorical.from_codes(
+        grade, categories=pd.Index(["low", "fair", "good", "best"]), ordered=True
+    )
+    found = LatentInterventionDAG(density="linear", max_regimes=1, forbidden=[("grade", "cause")]).fit(
+        pd.DataFrame({"cause": cause, "grade": names})
+    )
+    assert found.result_.kinds[1].ordered
+    assert edges(found) == {("cause", "grade")}
+    mechanism = found.result_.model.reference[1]
+    assert isinstance(mechanism, CategoricalMechanism)
+    assert mechanism.is_in_order
+    assert mechanism.n_parameters == 4

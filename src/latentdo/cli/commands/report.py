@@ -44,7 +44,7 @@ def report(
     from latentdo.bootstrap import BootstrapDAG
     from latentdo.files import write_atomically
     from latentdo.persistence import load_result
-    from latentdo.readers import read_table
+    from latentdo.readers.table import ReadingOptions, read_labelled
     from latentdo.report import render_report
 
     check_results(results, file_allowed=True)
@@ -53,7 +53,11 @@ def report(
     about = model.with_name("result.json")
     versions, limits = read_origin(about) if about.is_file() else (None, None)
     missing: Missing = "model" if result.configuration.get("missing") == "model" else "drop"
-    X = None if data is None else read_table(data, columns=list(result.columns), missing=missing)
+    kinds = {
+        name: kind.kind for name, kind in zip(result.columns, result.kinds, strict=True) if kind.is_discrete
+    }
+    options = ReadingOptions(columns=list(result.columns), missing=missing, kinds=kinds)
+    X = None if data is None else read_labelled(data, {}, options)[0]
     if X is not None and not _may_be_fitted(X, result):
         raise ValueError(
             f"{str(data)!r} is not the table that was fitted (its SHA-256 is not that in the result); give that table "
@@ -76,11 +80,11 @@ def _may_be_fitted(X: pd.DataFrame, result: FitResult) -> bool:
     """Whether these may be the rows that were fitted; a stream was hashed part by part, which no table tells."""
     import numpy as np
 
-    from latentdo.data import content_hash
+    from latentdo.data import content_hash, validate_rows
 
     if not result.data_hash or "streamed_rows" in result.configuration:
         return True
-    values = X.to_numpy(dtype=np.float64)
+    values = validate_rows(X, result.columns, result.kinds, missing="model")
     # Text of single-precision numbers has fewer digits than the numbers that were fitted.
     with np.errstate(over="ignore"):
         single = values.astype(np.float32).astype(np.float64)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from latentdo.cli.application import app, program_version
 from latentdo.cli.console import print_json, say
 from latentdo.cli.destination import destination
 from latentdo.cli.options import ConfigFile, Flag
 
-if TYPE_CHECKING:
-    from latentdo.scm import Simulation
-
-
-EXPOSURE: Final = "log_exposure"
-_KNOWLEDGE: Final = "knowledge.toml"
+EXPOSURE: Final = "exposure"
+"""Column of data.csv with what counts are in proportion to."""
 
 
 @app.command
@@ -46,8 +42,8 @@ def simulate(
 ) -> None:
     """Write a table with known truth: data.csv, adjacency.csv, targets.csv, regimes.csv and simulation.json.
 
-    Where counts depend on a known exposure of their row, such as a library size, its logarithm is one more column of
-    data.csv, a cause of all counts in adjacency.csv; knowledge.toml says that nothing causes it.
+    Where counts are in proportion to a known exposure of their row, such as a library size, it is one more column of
+    data.csv, "exposure", and no variable: pass it to `latentdo fit` as --offset-column.
 
     Parameters
     ----------
@@ -105,7 +101,7 @@ def simulate(
     from latentdo.outputs import fresh_folder, json_text
     from latentdo.scm import simulate as draw
 
-    files = ("data.csv", "adjacency.csv", "targets.csv", "regimes.csv", "simulation.json", _KNOWLEDGE)
+    files = ("data.csv", "adjacency.csv", "targets.csv", "regimes.csv", "simulation.json")
     marker = "simulation.json"
     with destination(out, overwrite=overwrite, files=files, marker=marker):
         drawn = draw(**settings)
@@ -123,12 +119,8 @@ def simulate(
         if mean_duration is not None:
             tables["data.csv"] = drawn.X.assign(time=range(len(drawn.X)))
         if drawn.exposure is not None:
-            _expose(tables, drawn)
+            tables["data.csv"] = tables["data.csv"].assign(**{EXPOSURE: drawn.exposure})
         with fresh_folder(out, files, overwrite=overwrite, marker=marker) as place:
-            if drawn.exposure is not None:
-                with place(_KNOWLEDGE) as path:
-                    later = ", ".join(f'"{name}"' for name in drawn.X.columns)
-                    path.write_text(f'tiers = [["{EXPOSURE}"], [{later}]]\n', encoding="utf-8")
             for name, table in tables.items():
                 with place(name) as path:
                     table.to_csv(path, index=table.index.name is not None)
@@ -143,24 +135,11 @@ def simulate(
     n, d = drawn.X.shape
     if json:
         told = {"rows": n, "variables": d, "regimes": drawn.n_regimes, "kinds": drawn.kinds}
-        written = [name for name in files if name != _KNOWLEDGE or drawn.exposure is not None]
-        print_json({"out": str(out), **told, "files": written})
+        print_json({"out": str(out), **told, "files": list(files)})
         return
     more = " --group-column group" if group_size > 1 else " --time-column time" if mean_duration else ""
-    more += "" if drawn.exposure is None else f" --knowledge {out / _KNOWLEDGE}"
+    more += "" if drawn.exposure is None else f" --offset-column {EXPOSURE}"
     say(
         f"Wrote {n} rows of {d} variables under {drawn.n_regimes} regimes to {out}.\n"
         f"Next: latentdo fit {out / 'data.csv'} --out results{more}, then latentdo evaluate results --truth {out}"
     )
-
-
-def _expose(tables: dict[str, Any], drawn: Simulation) -> None:
-    """Add a known exposure to the tables: a column that causes every count and is no target."""
-    import numpy as np
-
-    assert drawn.exposure is not None
-    tables["data.csv"] = tables["data.csv"].assign(**{EXPOSURE: np.log(drawn.exposure)})
-    tables["targets.csv"] = tables["targets.csv"].assign(**{EXPOSURE: 0})
-    graph = tables["adjacency.csv"].assign(**{EXPOSURE: 0})
-    graph.loc[EXPOSURE] = [int(drawn.kinds.get(name) == "count") for name in graph.columns]
-    tables["adjacency.csv"] = graph

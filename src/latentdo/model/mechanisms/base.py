@@ -74,6 +74,20 @@ class Mechanism(ABC):
         return []
 
     @property
+    def n_levels(self) -> int | None:
+        """How many values there are: 0 if all whole numbers from 0 on, None where values have densities."""
+        return None
+
+    @property
+    def takes_offset(self) -> bool:
+        """Whether the last column of ``x``, after the parents, is the offset of the rows; see :mod:`.exposed`."""
+        return False
+
+    def quantile(self, x: Array, uniform: Array) -> Array:
+        """The count that a share ``uniform [n]`` of rows does not exceed, ``[n]``; of mechanisms of counts."""
+        raise NotImplementedError(f"a {self.family!r} mechanism is not one of counts")
+
+    @property
     def linear_form(self) -> LinearForm | None:
         """The equation, of a mechanism that has one."""
         return None

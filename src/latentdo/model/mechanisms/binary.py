@@ -107,6 +107,11 @@ class BinaryMechanism(Response):
         """See :class:`Mechanism`."""
         return (rng.random(len(x)) < self.probability(x)).astype(np.float64)
 
+    @property
+    def n_levels(self) -> int:
+        """See :class:`Mechanism`."""
+        return 2
+
     @classmethod
     def may_differ(
         cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism

@@ -2,7 +2,12 @@ r"""Categories: a multinomial logit.
 
 .. math:: P(y = a \mid x) = \frac{e^{\eta_a}}{1 + \sum_{b \ge 1} e^{\eta_b}}, \qquad \eta_0 = 0
 
-One predictor per level but the first. The order of ordered levels is not made use of.
+One predictor per level but the first. Where levels are ordered, the log-odds of all pairs of neighbours may depend on
+the parents alike,
+
+.. math:: \eta_a = c_a + a \, b' x, \qquad \log \frac{P(y = a)}{P(y = a - 1)} = c_a - c_{a-1} + b' x
+
+(the adjacent-categories logit): one slope per input instead of one per input and level. Evidence decides.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from scipy.special import log_softmax
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.binary import score_tests
+from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.response import (
     FARTHEST,
     MOST_STEPS,
@@ -109,6 +115,38 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
         best = value
 
 
+def _climb_in_order(rows: Array, y: NDArray[np.int64], weights: Array, beta: Array) -> None:
+    """Newton steps to the likeliest coefficients ``[m, q]`` whose slopes are in proportion to levels, in place.
+
+    They are linear in constants and slopes of the first level, so that derivatives of all follow by the chain rule.
+    """
+    m, q = beta.shape
+    spread = np.zeros((m * q, m + q - 1))
+    for a in range(m):
+        spread[a * q, a] = 1.0
+        spread[a * q + 1 : (a + 1) * q, m:] = (a + 1.0) * np.eye(q - 1)
+    known = np.zeros((m, len(y)))
+
+    def value(trial: Array) -> float:
+        return float(_log_likelihood(rows, known, y, weights, trial) - 0.5 * RIDGE * (trial * trial).sum())
+
+    best = value(beta)
+    for _ in range(MOST_STEPS):
+        gradient, hessian = _derivatives(rows, known, y, weights, beta)
+        pull = gradient.ravel() @ spread
+        move = np.linalg.solve(spread.T @ hessian @ spread, pull)
+        step = (spread @ move).reshape(m, q)
+        length = 1.0
+        while (found := value(beta + length * step)) < best and length > SHORTEST:
+            length *= 0.5
+        if found < best:
+            break
+        beta += length * step
+        best = found
+        if 0.5 * pull @ move < TOLERANCE:
+            break
+
+
 class CategoricalMechanism(Response):
     """``coefficients [L - 1, 1 + q]`` of every level but the first."""
 
@@ -119,7 +157,15 @@ class CategoricalMechanism(Response):
     def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> CategoricalMechanism:
         """See :class:`RowFamily`: with the levels of ``start``, else as many as there are rows of."""
         m = len(start.coefficients) if isinstance(start, cls) else max(int(y.max(initial=1.0)), 1)
-        return Levels(m + 1).fit(x, y, weights, start)
+        ordered = isinstance(start, cls) and start.is_in_order
+        return Levels(m + 1, ordered).fit(x, y, weights, start)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether slopes are in proportion to the places of levels."""
+        slopes = self.coefficients[:, 1:]
+        places = np.arange(1.0, len(slopes) + 1.0)[:, None]
+        return slopes.size > 0 and len(slopes) > 1 and np.array_equal(slopes, places * slopes[:1])
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
         move = np.zeros((constants.size, 1))
@@ -141,6 +187,11 @@ class CategoricalMechanism(Response):
         steps = np.cumsum(np.exp(self.log_probabilities(x)), axis=1)
         return np.asarray((rng.random(len(x))[:, None] > steps[:, :-1]).sum(axis=1), dtype=np.float64)
 
+    @property
+    def n_levels(self) -> int:
+        """See :class:`Mechanism`."""
+        return len(self.coefficients) + 1
+
     @classmethod
     def may_differ(
         cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
@@ -156,18 +207,38 @@ class CategoricalMechanism(Response):
 
 @dataclass(frozen=True)
 class Levels:
-    """Fits of categories whose number of levels is known, whether rows have all of them or not."""
+    """Fits of categories whose number of levels is known, whether rows have all of them or not.
+
+    If levels are ``ordered``, slopes in proportion to their places are tried, too.
+    """
 
     n_levels: int
+    ordered: bool = False
 
     def fit(self, x: Array, y: Array, weights: Array, start: Any = None) -> CategoricalMechanism:
         """See :class:`RowFamily`."""
+        found = self._free(x, y, weights, start)
+        if not self.ordered or self.n_levels <= 2 or not x.shape[1]:  # noqa: PLR2004  (two are always in order)
+            return found
+        return max(self._in_order(x, y, weights, start), found, key=lambda one: evidence(one, x, y, weights))
+
+    def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> CategoricalMechanism:
+        """See :class:`RowFamily`: of the same form as before."""
+        if isinstance(start, CategoricalMechanism) and start.is_in_order and x.shape[1]:
+            return self._in_order(x, y, weights, start)
+        return self._free(x, y, weights, start)
+
+    def _free(self, x: Array, y: Array, weights: Array, start: Any) -> CategoricalMechanism:
         m, n = self.n_levels - 1, len(y)
         beta = begin(start, CategoricalMechanism, m, 1 + x.shape[1])
         known = np.zeros((m, n))
         _climb(with_ones(x), known, y.astype(np.int64), np.ascontiguousarray(weights), beta)
         return CategoricalMechanism(beta)
 
-    def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> CategoricalMechanism:
-        """See :class:`RowFamily`."""
-        return self.fit(x, y, weights, start)
+    def _in_order(self, x: Array, y: Array, weights: Array, start: Any) -> CategoricalMechanism:
+        m = self.n_levels - 1
+        beta, places = begin(start, CategoricalMechanism, m, 1 + x.shape[1]), np.arange(1.0, m + 1.0)[:, None]
+        beta[:, 1:] = places * (beta[:, 1:] / places).mean(axis=0)
+        _climb_in_order(with_ones(x), y.astype(np.int64), np.ascontiguousarray(weights), beta)
+        beta[:, 1:] = places * beta[:1, 1:]  # without errors of rounding, which would hide the form
+        return CategoricalMechanism(beta, n_free=m + x.shape[1])

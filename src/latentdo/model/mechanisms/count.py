@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
+from scipy.stats import nbinom, poisson
 
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
@@ -45,6 +46,9 @@ LONGEST_STEP: Final = 1.0
 MOST_TAILS: Final = 5000
 """Largest count for which sums over all smaller ones are quicker than gamma functions of every row."""
 
+MOST_SUMMED: Final = 500.0
+"""Largest mean for which probabilities are added up from zero on: that of zero does not underflow."""
+
 MOST_ZEROS: Final = 0.999
 """Share of further zeros, at most."""
 
@@ -73,6 +77,25 @@ def _log_probabilities(eta, y, dispersion, zeros, log_factorials):  # type: igno
             if y[i] == 0.0:
                 law = math.log(zeros + math.exp(law))
         found[i] = law
+    return found
+
+
+@njit
+def _quantiles(mu, dispersion, share):  # type: ignore[no-untyped-def]
+    """The smallest counts whose distribution function reaches a share, by adding up; -1 where that takes too long."""
+    found = np.empty(mu.shape[0])
+    for i in range(mu.shape[0]):
+        m = mu[i]
+        if m > MOST_SUMMED:
+            found[i] = -1.0
+            continue
+        term = math.exp(-m if dispersion <= 0.0 else -math.log1p(m * dispersion) / dispersion)
+        total, y = term, 0.0
+        while total < share[i] and y < MOST_TAILS:
+            term *= m * (1.0 + dispersion * y) / ((1.0 + dispersion * m) * (y + 1.0))
+            total += term
+            y += 1.0
+        found[i] = y if total >= share[i] else -1.0
     return found
 
 
@@ -243,9 +266,10 @@ class CountMechanism(Response):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
         """See :class:`RowFamily`: dispersion and further zeros where a test suggests them and evidence agrees."""
-        beta = begin(start, cls, 1, 1 + x.shape[1])
+        inputs, known = cls.split(x)
+        beta = begin(start, cls, 1, 1 + inputs.shape[1])
         if not isinstance(start, cls):
-            beta[0, 0] = math.log(max(float(np.average(y, weights=weights)), 1e-3))
+            beta[0, 0] = math.log(max(float(weights @ y / (weights @ np.exp(known))), 1e-3))
         found = cls._fit(x, y, weights, beta, np.zeros(2))
         excess = found._excess_dispersion(x, y, weights)
         if excess > 0.0:
@@ -265,13 +289,13 @@ class CountMechanism(Response):
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Self:
         """See :class:`RowFamily`: of the same law as before."""
         assert isinstance(start, cls)
-        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + x.shape[1]), start.shape)
+        return cls._fit(x, y, weights, begin(start, cls, 1, 1 + cls.split(x)[0].shape[1]), start.shape)
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
         beta, shape, y = beta.copy(), shape.copy(), np.ascontiguousarray(y)
-        known, rows = np.zeros(len(y)), with_ones(x)
-        _climb(rows, known, y, np.ascontiguousarray(weights), beta[0], shape)
+        inputs, known = cls.split(x)
+        _climb(with_ones(inputs), known, y, np.ascontiguousarray(weights), beta[0], shape)
         return cls(beta, shape)
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
@@ -318,6 +342,23 @@ class CountMechanism(Response):
             mu = mu * rng.gamma(1.0 / self.dispersion, self.dispersion, len(mu))
         return np.where(rng.random(len(mu)) < self.zeros, 0.0, rng.poisson(mu).astype(np.float64))
 
+    @property
+    def n_levels(self) -> int:
+        """See :class:`Mechanism`."""
+        return 0
+
+    def quantile(self, x: Array, uniform: Array) -> Array:
+        """See :class:`Mechanism`."""
+        mu, share = self.mean(x), np.maximum((uniform - self.zeros) / (1.0 - self.zeros), 0.0)
+        found = _quantiles(mu, self.dispersion, share)
+        if (large := found < 0.0).any():
+            mu, share = mu[large], share[large]
+            r = 1.0 / max(self.dispersion, LEAST_DISPERSION)
+            found[large] = (
+                nbinom.ppf(share, r, r / (r + mu)) if self.dispersion > 0.0 else poisson.ppf(share, mu)
+            )
+        return np.asarray(np.maximum(found, 0.0))  # scipy's quantile of 0 is -1
+
     @classmethod
     def may_differ(
         cls, x: Array, y: Array, responsibilities: Array, reference: Mechanism
@@ -328,7 +369,7 @@ class CountMechanism(Response):
         mean = (1.0 - pi) * mu
         variance = mean * (1.0 + mu * (reference.dispersion + pi))
         scale = mean / variance
-        found = score_tests(x, (y - mean) * scale, mean * scale, responsibilities)
+        found = score_tests(cls.split(x)[0], (y - mean) * scale, mean * scale, responsibilities)
         counts = np.maximum(responsibilities.sum(axis=0), 2.0)
         # The fourth moment is that of these rows: laws with heavy tails have spreads that vary.
         excess = (y - mean) ** 2 / variance - 1.0

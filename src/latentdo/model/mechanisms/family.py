@@ -33,6 +33,11 @@ class FamilyOfVariable(Protocol):
         """Whether values have probabilities: lines with Gaussian noise then say nothing of them."""
         ...
 
+    @property
+    def is_exposed(self) -> bool:
+        """Whether the offset of rows follows the columns of parents."""
+        ...
+
     def given(self, prepared: Any, parents: Parents) -> Fits:
         """Fits to rows with these parents."""
         ...
@@ -81,6 +86,9 @@ class RowFamily(ABC):
 
     is_discrete: ClassVar[bool] = False
     """Whether values have probabilities, rather than densities."""
+
+    is_exposed: ClassVar[bool] = False
+    """Whether the offset of rows follows the columns of parents."""
 
     @classmethod
     def widths(cls, prepared: Any, n_variables: int) -> NDArray[np.int64]:  # noqa: ARG003

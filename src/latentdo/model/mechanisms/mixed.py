@@ -7,7 +7,7 @@ are expanded (:mod:`.inputs`) like those of all others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,9 @@ from latentdo.model.mechanisms.base import Array, Mechanism, Parents
 from latentdo.model.mechanisms.binary import BinaryMechanism
 from latentdo.model.mechanisms.categorical import CategoricalMechanism, Levels
 from latentdo.model.mechanisms.count import CountMechanism
+from latentdo.model.mechanisms.exposed import ExposedCount
 from latentdo.model.mechanisms.family import Fits, RowFamily
-from latentdo.model.mechanisms.inputs import Expanded, Inputs, opened
+from latentdo.model.mechanisms.inputs import Expanded, Inputs, expanded, opened
 
 _RESPONSES: dict[str, type[RowFamily]] = {
     "binary": BinaryMechanism,
@@ -45,21 +46,28 @@ class MixedFamily:
         What the variables are.
     continuous : subclass of RowFamily
         The family of the continuous ones.
+    exposed : bool
+        Whether rows have an exposure: the last of their columns, after the variables, is the offset.
     """
 
     kinds: Sequence[Kind]
     continuous: type[RowFamily]
+    exposed: bool = False
+
+    def _split(self, z: Array) -> tuple[Array, Array | None]:
+        return (z[:, :-1], z[:, -1]) if self.exposed else (z, None)
 
     def prepare(self, z: Array) -> Prepared:
         """See :class:`RowFamily`."""
-        inputs = Inputs.of(self.kinds, z)
-        return Prepared(inputs, self.continuous.prepare(inputs.expand(z)))
+        values, offset = self._split(z)
+        inputs = Inputs.of(self.kinds, values, offset)
+        return Prepared(inputs, self.continuous.prepare(inputs.expand(values, offset)))
 
     def functions(self, prepared: Prepared, z: Array) -> Array:
         """See :class:`RowFamily`: as many for each variable, those that it does not need zero."""
-        expanded = prepared.inputs.expand(z)
-        found = self.continuous.functions(prepared.continuous, expanded)
-        length = found.shape[1] // expanded.shape[1]
+        columns = prepared.inputs.expand(*self._split(z))
+        found = self.continuous.functions(prepared.continuous, columns)
+        length = found.shape[1] // columns.shape[1]
         widths = prepared.inputs.widths
         longest = max(length, int(widths.max()))
         out = np.zeros((len(z), len(widths), longest))
@@ -68,7 +76,7 @@ class MixedFamily:
             if width == 1:
                 out[:, j, :length] = found[:, first * length : (first + 1) * length]
             else:
-                out[:, j, :width] = expanded[:, first : first + width]
+                out[:, j, :width] = columns[:, first : first + width]
         return out.reshape(len(z), -1)
 
     def widths(self, prepared: Prepared, n_variables: int) -> NDArray[np.int64]:  # noqa: ARG002
@@ -78,7 +86,10 @@ class MixedFamily:
     def of(self, variable: int) -> VariableFamily:
         """The family of one variable."""
         kind = self.kinds[variable]
-        return VariableFamily(_RESPONSES.get(kind.kind, self.continuous), kind)
+        family = _RESPONSES.get(kind.kind, self.continuous)
+        if self.exposed and kind.kind == "count":
+            family = ExposedCount
+        return VariableFamily(family, kind, self.exposed)
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class VariableFamily:
 
     family: type[RowFamily]
     kind: Kind
+    is_exposed: bool = False
 
     @property
     def is_discrete(self) -> bool:
@@ -98,10 +110,10 @@ class VariableFamily:
         inputs = prepared.inputs.take(parents)
         fits: Fits = self.family
         if self.kind.kind == "categorical":
-            fits = Levels(len(self.kind.levels))
+            fits = Levels(len(self.kind.levels), self.kind.ordered)
         elif not self.kind.is_discrete and prepared.continuous is not None:
             fits = self.family.given(prepared.continuous, prepared.inputs.columns(parents))
-        return _Fits(inputs, fits)
+        return _Fits(inputs, fits, self.family, self.is_exposed)
 
     def as_squares(
         self, mechanism: Mechanism, x: Array, y: Array, weights: Array
@@ -121,7 +133,7 @@ class VariableFamily:
         """See :class:`RowFamily`."""
         inside = _expanded(reference, x)
         found = self.family.intervene(inside, y, weights, opened(reference), imperfect=imperfect)
-        return Expanded(reference.inputs, found) if isinstance(reference, Expanded) else found
+        return replace(reference, inner=found) if isinstance(reference, Expanded) else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,17 +142,23 @@ class _Fits:
 
     inputs: Inputs
     fits: Fits
+    family: type[RowFamily]
+    exposed: bool
 
     def fit(self, x: Array, y: Array, weights: Array, start: Any = None) -> Mechanism:
         inside = None if start is None else opened(start)
-        return self._closed(self.fits.fit(self.inputs.expand(x), y, weights, inside))
+        return self._closed(self.fits.fit(self._expanded(x), y, weights, inside))
 
     def refit(self, x: Array, y: Array, weights: Array, start: Mechanism) -> Mechanism:
-        return self._closed(self.fits.refit(self.inputs.expand(x), y, weights, opened(start)))
+        return self._closed(self.fits.refit(self._expanded(x), y, weights, opened(start)))
+
+    def _expanded(self, x: Array) -> Array:
+        return expanded(self.inputs, x, self.family, exposed=self.exposed)
 
     def _closed(self, found: Mechanism) -> Mechanism:
-        return found if self.inputs.are_plain else Expanded(self.inputs, found)
+        plain = self.inputs.are_plain and not self.exposed
+        return found if plain else Expanded(self.inputs, found, self.exposed)
 
 
 def _expanded(mechanism: Mechanism, x: Array) -> Array:
-    return mechanism.inputs.expand(x) if isinstance(mechanism, Expanded) else x
+    return mechanism.inside(x) if isinstance(mechanism, Expanded) else x

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from latentdo.choices import DENSITY
 from latentdo.forks import prepare_torch
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents
-from latentdo.model.variational.densities import FAMILIES, ConditionalDensity
+from latentdo.model.mechanisms.inputs import AS_IT_IS, LEVELS, LOGARITHM, Inputs
+from latentdo.model.variational.densities import ConditionalDensity
 from latentdo.model.variational.graph import GraphSample
 from latentdo.model.variational.mixture import Architecture
 
@@ -102,9 +103,25 @@ class NeuralMechanism(Mechanism):
     @property
     def n_parameters(self) -> int:
         """What the density's family counts for a mechanism with so many parents; the weights are shared."""
-        kind, shape = FAMILIES[self.networks.architecture.density], self.networks.architecture
-        edges = 0 if self.intervened and shape.perfect else self.parents.size
-        return kind.parameters_per_mechanism + kind.parameters_per_edge * edges
+        alone = self.intervened and self.networks.architecture.perfect
+        return self.networks.density.n_parameters(self.variable, [] if alone else self.parents.tolist())
+
+    @property
+    def n_levels(self) -> int | None:
+        """See :class:`Mechanism`."""
+        recipes = self.networks.architecture.recipes
+        what, first, _ = recipes[self.variable] if recipes else (AS_IT_IS, 0.0, 0.0)
+        return int(first) if what == LEVELS else 0 if what == LOGARITHM else None
+
+    @torch.no_grad()
+    def quantile(self, x: Array, uniform: Array) -> Array:
+        """See :class:`Mechanism`."""
+        prepare_torch()
+        density, graph, u = self.networks.only(self.variable), self._graph, self.networks.u
+        typical = self.networks.architecture.recipes[self.variable][1]
+        out = density.outputs(self._rows(x), graph, u, self.regime, intervened=self.intervened)[0]
+        found: Array = density.count_quantile(out, typical, torch.as_tensor(uniform)).numpy()
+        return found
 
     def without(self, parent: int) -> NeuralMechanism:
         """The same network that no longer sees one of its parents."""
@@ -170,7 +187,9 @@ class NeuralMechanism(Mechanism):
             shape.n_variables,
         )
         uses = [(one.variable, one.regime, int(one.intervened)) for one in mechanisms]
+        recipes = {"recipes": np.array(shape.recipes, dtype=np.float64)} if shape.recipes else {}
         return {
+            **recipes,
             "architecture": np.array(integers, dtype=np.int64),
             "embeddings": networks.embeddings,
             "uses": np.array(uses, dtype=np.int64),
@@ -188,8 +207,12 @@ class NeuralMechanism(Mechanism):
         embeddings = np.array(arrays["embeddings"])
         if embeddings.dtype != np.float32 or embeddings.shape[1:] != (size,):
             raise ValueError(f"embeddings have the shape {embeddings.shape}")
+        recipes = np.array(arrays.get("recipes", np.empty((0, 3))), dtype=np.float64)
+        if recipes.shape not in ((0, 3), (d, 3)):
+            raise ValueError("it is not said of every variable what it is")
         architecture = Architecture(
             density=_DENSITIES[code],
+            recipes=tuple((what, first, second) for what, first, second in Inputs(recipes).recipes.tolist()),
             perfect=bool(perfect),
             n_variables=d,
             n_regimes=len(embeddings),

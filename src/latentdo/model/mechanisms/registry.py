@@ -15,6 +15,7 @@ _OF_THE_SOLVERS: Final[dict[str, str]] = {
     "neural": "latentdo.model.mechanisms.neural:NeuralMechanism",
     "binary": "latentdo.model.mechanisms.binary:BinaryMechanism",
     "count": "latentdo.model.mechanisms.count:CountMechanism",
+    "exposed-count": "latentdo.model.mechanisms.exposed:ExposedCount",
     "categorical": "latentdo.model.mechanisms.categorical:CategoricalMechanism",
     "expanded": "latentdo.model.mechanisms.inputs:Expanded",
 }

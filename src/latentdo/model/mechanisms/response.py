@@ -78,6 +78,16 @@ class Response(MechanismFamily):
         """All numbers that a fit may choose."""
         return self.coefficients.size
 
+    @classmethod
+    def split(cls, x: Array) -> tuple[Array, Array]:
+        """Inputs ``[n, q]`` that have coefficients, and what is known of every predictor beforehand, ``[n]``."""
+        return x, np.zeros(len(x))
+
+    @classmethod
+    def without_parents(cls, x: Array) -> Array:
+        """What an intervention that cuts parents off leaves of the columns."""
+        return x[:, :0]
+
     def predictors(self, x: Array) -> Array:
         """Linear predictors ``[m, n]``, cut where they are certain."""
         eta = np.repeat(self.coefficients[:, :1], len(x), axis=1)
@@ -103,8 +113,8 @@ class Response(MechanismFamily):
         cls, x: Array, y: Array, weights: Array, reference: Mechanism, *, imperfect: bool
     ) -> Mechanism:
         """See :class:`RowFamily`: the response without parents, with a shift, or with coefficients of its own."""
-        found: list[Mechanism] = [cls.fit(x[:, :0], y, weights, reference)]
-        if imperfect and x.shape[1]:
+        found: list[Mechanism] = [cls.fit(cls.without_parents(x), y, weights, reference)]
+        if imperfect and cls.split(x)[0].shape[1]:
             assert isinstance(reference, cls)
             if reference.coefficients.shape[1] > 1:
                 found.append(reference.shifted(x, y, weights))

@@ -49,8 +49,7 @@ class GraphSample:
         if self.n_groups == 1:
             return self.values
         size = self.group_size(n_rows)
-        d = self.values.shape[-1]
-        return self.values[:, None].expand(-1, size, -1, -1).reshape(-1, d, d)[:n_rows]
+        return self.values[:, None].expand(-1, size, -1, -1).flatten(0, 1)[:n_rows]
 
 
 class _StraightThrough(torch.autograd.Function):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,9 @@ from latentdo.model.variational.densities import (
     ClosedFormLinearDensity,
     ConditionalDensity,
     LinearDensity,
+    MixedDensity,
 )
+from latentdo.model.variational.densities.heads import LEVELS
 from latentdo.model.variational.embeddings import EmbeddingPosterior
 from latentdo.model.variational.evidence import Evidence
 from latentdo.model.variational.graph import GraphPosterior, GraphSample
@@ -57,6 +60,8 @@ class Architecture:
         Whether there is a network for the regimes of rows.
     closed_form : bool
         Linear mechanisms are refitted in closed form instead of coming from a hypernetwork.
+    recipes : tuple of (float, float, float)
+        What the variables are, if not all are continuous; see :class:`.densities.MixedDensity`.
     """
 
     density: str
@@ -71,21 +76,29 @@ class Architecture:
     flow_units: int = 12
     amortised: bool = False
     closed_form: bool = False
+    recipes: tuple[tuple[float, float, float], ...] = ()
 
     def build_density(self) -> ConditionalDensity:
         """Fresh networks of this shape."""
         if self.closed_form:
             return ClosedFormLinearDensity(self.n_variables, self.n_regimes, perfect=self.perfect)
-        options = {"n_layers": self.flow_layers, "n_units": self.flow_units} if self.density == "flow" else {}
-        return FAMILIES[self.density](
-            self.n_variables,
-            self.embedding_size,
-            perfect=self.perfect,
-            width=self.width,
-            n_blocks=self.n_blocks,
-            dropout=self.dropout,
-            **options,
-        )
+        options: dict[str, Any] = {
+            "width": self.width,
+            "n_blocks": self.n_blocks,
+            "dropout": self.dropout,
+            **({"n_layers": self.flow_layers, "n_units": self.flow_units} if self.density == "flow" else {}),
+        }
+        if self.recipes:
+            return MixedDensity(
+                self.density, self.recipes, self.embedding_size, perfect=self.perfect, **options
+            )
+        return FAMILIES[self.density](self.n_variables, self.embedding_size, perfect=self.perfect, **options)
+
+    @property
+    def n_features(self) -> int:
+        """Columns of rows as a network sees them whole."""
+        widths = (int(first) - 1 if what == LEVELS else 1 for what, first, _ in self.recipes)
+        return sum(widths) if self.recipes else self.n_variables
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +216,7 @@ class LatentMixture(nn.Module):
         self.density = shape.build_density()
         self.assignments = (
             AmortisedAssignments(
-                shape.n_variables, shape.embedding_size, shape.width, shape.n_blocks, shape.dropout
+                shape.n_features, shape.embedding_size, shape.width, shape.n_blocks, shape.dropout
             )
             if shape.amortised
             else None
@@ -244,7 +257,7 @@ class LatentMixture(nn.Module):
 
     def sample_graph(self, draws: Draws, *, exact: bool) -> GraphSample:
         """Edge probabilities where the family knows the exact expectation, else hard draws."""
-        if exact and self.architecture.density == "linear":
+        if exact and self.density.is_exact_over_edges:
             return self.graph.expected()
         return self.graph.sample(draws.n_graphs, draws.temperature)
 
@@ -254,7 +267,7 @@ class LatentMixture(nn.Module):
         """Expected log-density plus log-weight at the posterior means, ``[B, n_regimes]``; nothing is drawn."""
         if graph is None:
             probabilities = self.graph.probabilities()
-            exact = self.architecture.density == "linear"
+            exact = self.density.is_exact_over_edges
             values = probabilities if exact else (probabilities > LIKELY).to(probabilities.dtype)
             graph = GraphSample(values[None], expected=exact)
         targets = self.targets.probabilities()
@@ -268,10 +281,8 @@ class LatentMixture(nn.Module):
         entropy_weight = weight if priors.per_row_target_entropy else 1.0
         targets = weight * self.targets.cross_entropy(priors.target_log_odds)
         targets = targets - entropy_weight * self.targets.entropy()
-        edges = self.graph.probabilities().sum() * self.density.parameters_per_edge
-        free = (
-            self.targets.probabilities() * self.targets.free
-        ).sum() * self.density.parameters_per_mechanism
+        edges = self.density.edge_parameters(self.graph.probabilities())
+        free = self.density.target_parameters(self.targets.probabilities() * self.targets.free)
         return Evidence(
             log_likelihood=log_likelihood,
             assignment_divergence=assignment,
@@ -374,7 +385,7 @@ class LatentMixture(nn.Module):
         if bool(known.all()):
             own = density.gather(1, index[:, None]).sum() * scale
             return self._evidence(priors, n_rows, own, -log_weights[index].sum() * scale, own.new_zeros(()))
-        log_q = self.assignments.log_probabilities(x, u)
+        log_q = self.assignments.log_probabilities(self.density.features(x), u)
         if candidates is not None:
             log_q = functional.log_softmax(log_q.masked_fill(~candidates, -math.inf), dim=1)
         one_hot = functional.one_hot(index, len(u)).to(x.dtype)

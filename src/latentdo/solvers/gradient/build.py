@@ -9,8 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from latentdo.data import Dataset
 from latentdo.model.fitted import Array
+from latentdo.model.mechanisms.inputs import LEVELS, Inputs
 from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.densities.heads import Recipe
 from latentdo.model.variational.mixture import Architecture, LatentMixture, Priors, StartingValues
 from latentdo.model.variational.supervision import Supervision
 from latentdo.solvers.gradient.configuration import GradientConfiguration
@@ -22,7 +25,23 @@ from latentdo.solvers.settings import PROPOSED_TARGETS
 logger = logging.getLogger(__name__)
 
 
-def build(n_variables: int, supervision: Supervision, configuration: GradientConfiguration) -> LatentMixture:
+def recipes_of(dataset: Dataset) -> tuple[Recipe, ...]:
+    """What the variables are to the densities; nothing if all are continuous."""
+    if not dataset.is_mixed:
+        return ()
+    recipes = Inputs.of(dataset.kinds, dataset.z).recipes
+    for j, kind in enumerate(dataset.kinds):
+        if kind.levels:  # two of them too: one head serves both
+            recipes[j] = LEVELS, len(kind.levels), 0.0
+    return tuple((what, first, second) for what, first, second in recipes.tolist())
+
+
+def build(
+    n_variables: int,
+    supervision: Supervision,
+    configuration: GradientConfiguration,
+    recipes: tuple[Recipe, ...] = (),
+) -> LatentMixture:
     """A fresh model of the configured shape."""
     c = configuration
     shape = Architecture(
@@ -38,6 +57,7 @@ def build(n_variables: int, supervision: Supervision, configuration: GradientCon
         flow_units=c.flow_units,
         amortised=c.estimator == "sampled",
         closed_form=c.closed_form,
+        recipes=recipes,
     )
     return LatentMixture(
         shape,
@@ -88,6 +108,7 @@ def training_rows(
     configuration: GradientConfiguration,
     rng: np.random.Generator,
     guess: NDArray[np.int64] | None = None,
+    recipes: tuple[Recipe, ...] = (),
 ) -> TrainingRows:
     """Rows, labels, priors and (for a latent exact fit) a rough clustering to start from."""
     c = configuration
@@ -106,7 +127,8 @@ def training_rows(
     warm = None
     if c.estimator == "exact" and bool((supervision.labels == UNKNOWN).any()):
         if guess is None:
-            guess = cluster_rows(z, supervision.labels, supervision.n_regimes, rng)
+            columns = Inputs(np.array(recipes)).expand(z) if recipes else z
+            guess = cluster_rows(columns, supervision.labels, supervision.n_regimes, rng)
         warm = torch.as_tensor(guess, device=c.device)
     x = torch.as_tensor(z, dtype=dtype_of(c), device=c.device)
     return TrainingRows(x, supervision.label_tensor(c.device), priors, warm)

@@ -27,10 +27,9 @@ def edge_probabilities(problem: Problem, model: FittedModel) -> Array:
     """
     adjacency = model.topology.adjacency
     responsibilities = model.assign(problem.z, problem.labels).responsibilities
-    empty = NeuralMechanism(
-        cast("NeuralMechanism", model.reference[0]).networks, 0, np.zeros(0, dtype=np.int64)
-    )
-    one = replace(empty, parents=np.zeros(1, dtype=np.int64)).n_parameters - empty.n_parameters
+    density, d = cast("NeuralMechanism", model.reference[0]).networks.density, len(adjacency)
+    alone = [density.n_parameters(j, ()) for j in range(d)]
+    one = np.array([[density.n_parameters(j, (i,)) - alone[j] for j in range(d)] for i in range(d)])
     prior = problem.penalties.edge_prior
     out = np.minimum(expit(prior - 0.5 * one * np.log(problem.n_rows)), LIKELY)
     out[adjacency.T == 1] = 0.0

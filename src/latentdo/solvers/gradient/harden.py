@@ -12,6 +12,7 @@ from latentdo.model.assignment import LIKELY, assign
 from latentdo.model.fitted import Array, FittedModel, Topology, own_mechanisms
 from latentdo.model.mechanisms import LinearMechanism, Noise
 from latentdo.model.mechanisms.neural import Networks, NeuralMechanism
+from latentdo.model.variational.densities import LinearDensity
 from latentdo.model.variational.mixture import LatentMixture
 from latentdo.model.variational.supervision import Supervision
 from latentdo.solvers.settings import WEIGHT_STEPS
@@ -47,7 +48,7 @@ def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) 
     """The model at its posterior means, with this DAG and targets above one half."""
     targets = (mixture.targets.probabilities() > LIKELY).cpu().numpy().astype(np.int8)
     topology = Topology(adjacency.astype(np.int8), targets, weights)
-    if mixture.architecture.density == "linear":
+    if isinstance(mixture.density, LinearDensity):
         return _linear_model(mixture, topology)
     state = {name: value.cpu().float().numpy() for name, value in mixture.density.state_dict().items()}
     shape = replace(mixture.architecture, dropout=0.0, amortised=False)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.densities import LinearDensity
 from latentdo.model.variational.evidence import Evidence
 from latentdo.model.variational.graph import GraphSample
 from latentdo.model.variational.mixture import Draws, LatentMixture, Priors
@@ -402,7 +403,7 @@ class Trainer:
     @property
     def uses_moments(self) -> bool:
         """Whether steps see moments instead of rows: linear densities with exact expectations."""
-        return self.configuration.density == "linear" and self.configuration.estimator == "exact"
+        return isinstance(self.model.density, LinearDensity) and self.configuration.estimator == "exact"
 
     def _time_left(self, state: TrainState, n_steps: int, violation: float) -> float:
         """Rough seconds left, if the violation keeps falling as the schedule intends."""

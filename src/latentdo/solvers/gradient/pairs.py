@@ -37,7 +37,8 @@ def likely_pairs(model: LatentMixture, x: Tensor, labels: Tensor, threshold: flo
     parts = []
     for rows in x.split(PAIR_ROWS):  # type: ignore[no-untyped-call]
         if model.assignments is not None:
-            parts.append(model.assignments.log_probabilities(rows, model.embeddings.mean).exp())
+            features = model.density.features(rows)
+            parts.append(model.assignments.log_probabilities(features, model.embeddings.mean).exp())
         else:
             parts.append(torch.softmax(model.log_joint(rows), dim=1))
     q = torch.cat(parts)

@@ -17,11 +17,19 @@ from latentdo.graphs import is_dag
 from latentdo.model.assignment import LIKELY
 from latentdo.model.fitted import Array
 from latentdo.model.variational.assignments import UNKNOWN
+from latentdo.model.variational.densities import LinearDensity
 from latentdo.model.variational.mixture import LatentMixture
 from latentdo.model.variational.supervision import Supervision
 from latentdo.ranks import LostRankError
 from latentdo.solvers.gradient import checkpoint
-from latentdo.solvers.gradient.build import build, compile_networks, dtype_of, start_from, training_rows
+from latentdo.solvers.gradient.build import (
+    build,
+    compile_networks,
+    dtype_of,
+    recipes_of,
+    start_from,
+    training_rows,
+)
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.edges import prune_edges
@@ -136,7 +144,8 @@ def run_restart(job: Job) -> Restart:
     rng = np.random.default_rng(job.seed)
     known = job.supervision.take(train)
     here = None if start is None else start.take(train)
-    rows = training_rows(job.dataset.z[train], known, c, rng, None if here is None else here.labels)
+    guess = None if here is None else here.labels
+    rows = training_rows(job.dataset.z[train], known, c, rng, guess, recipes_of(job.dataset))
     networks = c.estimator == "exact" and not c.closed_form
     first = _run(job, rows, here)
     if here is None or not (networks and c.propose):
@@ -172,7 +181,7 @@ def _run(job: Job, rows: TrainingRows, proposal: Proposal | None, *, keep: str =
     z = dataset.z[train]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
-        mixture = build(dataset.n_variables, supervision, c).to(c.device, dtype_of(c))
+        mixture = build(dataset.n_variables, supervision, c, recipes_of(dataset)).to(c.device, dtype_of(c))
         if c.compile:
             compile_networks(mixture)
         if proposal is not None:
@@ -194,7 +203,7 @@ def _run(job: Job, rows: TrainingRows, proposal: Proposal | None, *, keep: str =
         adjacency = state.adjacency.cpu().numpy().astype(np.int8)  # type: ignore[union-attr]
         mixture.cpu().eval()
         finished = finish(mixture, adjacency, z, known, c.min_share, problem.n_labelled)
-    if c.prune and c.density != "linear":
+    if c.prune and not isinstance(mixture.density, LinearDensity):
         own = finished.own_labels(supervision.labels[held])
         shares = finished.model.assign(dataset.z[held], own).responsibilities
         finished = replace(finished, model=prune_edges(problem, finished.model, dataset.z[held], shares))

@@ -12,6 +12,7 @@ from latentdo.data import Dataset
 from latentdo.forks import prepare_torch
 from latentdo.graphs import reachability
 from latentdo.model.assignment import LIKELY
+from latentdo.model.mechanisms.neural import NeuralMechanism
 from latentdo.model.variational.assignments import UNKNOWN
 from latentdo.model.variational.supervision import Supervision
 from latentdo.notices import warn
@@ -63,6 +64,10 @@ def solve(
     """
     journal = Journal(None)
     c = configuration
+    if dataset.is_mixed and c.closed_form:
+        raise ValueError(
+            "probabilities have no closed form; use mechanisms='networks' for tables with discrete columns"
+        )
     prepare_torch()
     check_device(c.device)
     if c.max_regimes == 1:  # every row is observational, whatever its label
@@ -168,7 +173,7 @@ def _as_trained(
 ) -> tuple[Conclusion, tuple[str, ...]]:
     """Mechanisms as training left them, how sure their structure is, and what to warn of."""
     c, end = configuration, best.end
-    if c.density == "linear":
+    if not isinstance(end.model.reference[0], NeuralMechanism):
         moments = problem.moments(end.responsibilities)
         tables = problem.learner.tables(problem, moments, end.adjacency, end.targets)
         posterior = graph_posterior(tables, end.adjacency, seed=c.random_state)

@@ -10,10 +10,14 @@ from sklearn.mixture import GaussianMixture
 
 from latentdo.choices import DENSITY
 from latentdo.data import Dataset
+from latentdo.model.mechanisms.additive import AdditiveMechanism
+from latentdo.model.mechanisms.any_noise import AnyNoise
+from latentdo.model.mechanisms.family import RowFamily
 from latentdo.notices import ignoring_in_sklearn
 from latentdo.result import FitResult
 from latentdo.solvers.gradient.configuration import GradientConfiguration
 from latentdo.solvers.nonlinear.solve import solve as search_nonlinear
+from latentdo.solvers.search.row_strategy import solve_mixed
 from latentdo.solvers.search.solve import SearchConfiguration
 from latentdo.solvers.search.solve import solve as search
 from latentdo.solvers.settings import (
@@ -51,6 +55,10 @@ def search_structure(dataset: Dataset, configuration: GradientConfiguration) -> 
     What is known is held fixed. Its penalties, merges and the check against a single regime decide how many regimes
     there are.
     """
+    if dataset.is_mixed:
+        smooth = configuration.density != "linear"
+        family: type[RowFamily] = AdditiveMechanism if smooth else AnyNoise
+        return solve_mixed(dataset, as_search(configuration), family, "additive" if smooth else "linear")
     if configuration.density == "linear":
         return search(dataset, as_search(configuration))
     density = DENSITY.resolve(configuration.density, "search").name

@@ -197,6 +197,7 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         imperfect=configuration.intervention != "perfect",
         max_regimes=max(configuration.max_regimes, dataset.n_regimes),
         units=units_of(dataset),
+        offset=np.empty(0) if dataset.offset is None else dataset.offset,
     )
 
 

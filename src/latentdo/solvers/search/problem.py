@@ -30,6 +30,8 @@ class Problem:
     ----------
     design : ndarray [n, d + 1]
         Ones, then the standardised rows.
+    offset : ndarray [n]
+        Logarithm of the exposure of rows, in units of a typical one; empty where counts have none.
     labels : ndarray [n] of int64
         Known regime of every row, -1 where unknown.
     known : ndarray [n_labelled, d] of int8
@@ -65,16 +67,23 @@ class Problem:
     learner: Learner = field(default_factory=MomentLearner)
     n_total: int = 0
     ranks: Ranks = field(default_factory=Ranks)
+    offset: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         """Without other ranks the rows here are all there are."""
         if self.ranks.size == 1:
             object.__setattr__(self, "n_total", self.n_rows)
 
-    @property
+    @cached_property
     def z(self) -> NDArray[np.float64]:
-        """The standardised rows ``[n, d]``."""
-        return self.design[:, 1:]
+        """The standardised rows ``[n, d]``, as a model is given them: with the offset, if there is one, as the last."""
+        rows = self.design[:, 1:]
+        return np.column_stack([rows, self.offset]) if self.offset.size else rows
+
+    def inputs(self, parents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What a mechanism with these parents is given of rows, ``[n, p]``, with the offset if there is one."""
+        columns = np.append(parents, self.n_variables) if self.offset.size else parents
+        return np.ascontiguousarray(self.z[:, columns])
 
     @property
     def n_rows(self) -> int:
@@ -186,6 +195,7 @@ class Problem:
             design=np.ascontiguousarray(self.design[rows]),
             labels=self.labels[rows],
             units=self.units.take(rows),
+            offset=self.offset[rows] if self.offset.size else self.offset,
         )
 
 

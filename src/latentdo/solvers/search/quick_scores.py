@@ -59,7 +59,7 @@ def bound_by_fit(
     y = np.ascontiguousarray(problem.z[:, j])
     if learner.family.of(j).is_discrete:
         return _by_references(learner, problem, statistics, j, local, target_cost)
-    x = np.ascontiguousarray(problem.z[:, parents])
+    x = problem.inputs(parents)
     squares = learner.family.of(j).as_squares(local.reference, x, y, weights)
     if squares is None:
         return None
@@ -111,7 +111,7 @@ def _by_references(
     def bound(parents: NDArray[np.int64]) -> float:
         key = tuple(parents.tolist())
         if key not in known:
-            x = np.ascontiguousarray(problem.z[:, parents])
+            x = problem.inputs(parents)
             reference = learner.fits(j, parents).fit(x[rows], y[rows], weights[rows], local.reference)
             known[key] = evidence(reference, x[rows], y[rows], weights[rows])
             for k in own:

@@ -65,7 +65,8 @@ def solve_mixed(
     progress: Progress | None = None,
 ) -> FitResult:
     """The same for columns of several kinds; ``family`` is that of the continuous ones."""
-    strategy = MixedStrategy(MixedFamily(dataset.kinds, family), density, kinds=dataset.kinds)
+    mixed = MixedFamily(dataset.kinds, family, exposed=dataset.offset is not None)
+    strategy = MixedStrategy(mixed, density, kinds=dataset.kinds)
     return driver.search(dataset, configuration, strategy, progress)
 
 
@@ -253,9 +254,14 @@ class MixedStrategy(RowStrategy):
         """The best graph with one regime, or with those of the labels, if all rows have one."""
         problem = run.problem
         if problem.n_labelled and not problem.all_labelled:
-            scores = normal_scores(problem.z, self.kinds, run.configuration.random_state)
+            rows = problem.design[:, 1:].copy()
+            if problem.offset.size:
+                counted = [kind.kind == "count" for kind in self.kinds]
+                rows[:, counted] *= np.exp(-problem.offset)[:, None]
+            scores = normal_scores(rows, self.kinds, run.configuration.random_state)
             design = np.column_stack([np.ones(len(scores)), scores])
-            return super()._lines(replace(run, problem=replace(problem, design=design)))
+            plain = replace(problem, design=design, offset=np.empty(0))
+            return super()._lines(replace(run, problem=plain))
         labels = problem.labels if problem.n_labelled else np.zeros(problem.n_rows, dtype=np.int64)
         state = relearn(self._problem(problem), np.eye(max(problem.n_labelled, 1))[labels], thorough=True)
         run.journal.note("one regime" if problem.n_labelled == 0 else "labels", state)

@@ -322,7 +322,7 @@ class RowLearner(FreeTargets):
         known: NDArray[np.int8],
         target_prior: float,
     ) -> Local:
-        x, y = np.ascontiguousarray(problem.z[:, parents]), np.ascontiguousarray(problem.z[:, j])
+        x, y = problem.inputs(parents), np.ascontiguousarray(problem.z[:, j])
         start = None if statistics.model is None else self.beginning(statistics.model, j, parents)
         fits, place = self.fits(j, parents), (j, tuple(parents.tolist()))
         settled = statistics.settled and start is not None

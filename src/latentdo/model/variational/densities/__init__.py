@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from latentdo.model.variational.densities.base import ConditionalDensity
 from latentdo.model.variational.densities.flow import FlowDensity
+from latentdo.model.variational.densities.heads import MixedDensity
 from latentdo.model.variational.densities.linear import ClosedFormLinearDensity, LinearDensity
 from latentdo.model.variational.densities.nonlinear import NonlinearDensity
 
@@ -18,5 +19,6 @@ __all__ = [
     "ConditionalDensity",
     "FlowDensity",
     "LinearDensity",
+    "MixedDensity",
     "NonlinearDensity",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import torch
@@ -62,6 +63,11 @@ class ConditionalDensity(nn.Module, ABC):
         return len(self.variables)
 
     @property
+    def is_exact_over_edges(self) -> bool:
+        """Whether the expectation over independent edges is known, so that none need be drawn."""
+        return False
+
+    @property
     def is_cheap_in_regimes(self) -> bool:
         """Whether :meth:`intervened_sum` over all regimes costs little more than one regime."""
         return False
@@ -116,7 +122,28 @@ class ConditionalDensity(nn.Module, ABC):
 
     def parents(self, x: Tensor, graph: GraphSample) -> Tensor:
         r""":math:`A_j \odot x` of every network, ``[m, B, d]``."""
-        masks = graph.of_rows(len(x))
-        if self.n_networks != self.n_variables:
-            masks = masks[:, :, list(self.variables)]
-        return (x[:, :, None] * masks).permute(2, 0, 1)
+        return masked_parents(x, graph, self.variables)
+
+    def n_parameters(self, variable: int, parents: Sequence[int]) -> int:  # noqa: ARG002
+        """How many free parameters a mechanism with these parents counts for."""
+        return self.parameters_per_mechanism + self.parameters_per_edge * len(parents)
+
+    def edge_parameters(self, probabilities: Tensor) -> Tensor:
+        """How many all edges count for, given the probability of each ``[d, d]``."""
+        return probabilities.sum() * self.parameters_per_edge
+
+    def target_parameters(self, probabilities: Tensor) -> Tensor:
+        """How many all intervened mechanisms count for, given the probability of each ``[n_regimes, d]``."""
+        return probabilities.sum() * self.parameters_per_mechanism
+
+    def features(self, x: Tensor) -> Tensor:
+        """What rows are to a network that sees them whole: as they are."""
+        return x
+
+
+def masked_parents(x: Tensor, graph: GraphSample, variables: tuple[int, ...]) -> Tensor:
+    r""":math:`A_j \odot x` of some variables, ``[m, B, q]`` for rows ``[B, q]`` and graphs ``[G, q, d]``."""
+    masks = graph.of_rows(len(x))
+    if len(variables) != masks.shape[-1]:
+        masks = masks[:, :, list(variables)]
+    return (x[:, :, None] * masks).permute(2, 0, 1)

@@ -60,6 +60,8 @@ class FlowDensity(NetworkDensity):
         As for every family.
     n_layers, n_units : int
         Layers ``l`` and units ``F`` of the flow.
+    outputs : int
+        Numbers that networks give at least, where others are of use too.
     **network
         As for the nonlinear Gaussian family.
     """
@@ -68,9 +70,17 @@ class FlowDensity(NetworkDensity):
     parameters_per_mechanism: ClassVar[int] = 8
 
     def __init__(
-        self, n_variables: int, embedding_size: int, *, n_layers: int = 2, n_units: int = 12, **network: Any
+        self,
+        n_variables: int,
+        embedding_size: int,
+        *,
+        n_layers: int = 2,
+        n_units: int = 12,
+        outputs: int = 0,
+        **network: Any,
     ) -> None:
-        super().__init__(n_variables, embedding_size, outputs=3 * n_units * n_layers + 2, **network)
+        outputs = max(outputs, 3 * n_units * n_layers + 2)
+        super().__init__(n_variables, embedding_size, outputs=outputs, **network)
         self.n_layers = n_layers
         self.n_units = n_units
         self._spread_offsets()
@@ -100,28 +110,30 @@ class FlowDensity(NetworkDensity):
 
         One split for all: the gradient of a slice would be a copy of everything, filled with zeros.
         """
-        return torch.split(out, [3 * self.n_units] * self.n_layers + [2], dim=1)
+        sizes = [3 * self.n_units] * self.n_layers + [2]
+        return torch.split(out if out.shape[1] == sum(sizes) else out[:, : sum(sizes)], sizes, dim=1)
 
-    def _log_density(self, x: Tensor, out: Tensor) -> Tensor:
+    def continuous(self, x: Tensor, out: Tensor) -> Tensor:
+        """Log-densities ``[m, B]`` of values under outputs ``[m, outputs, B]``."""
         y, log_derivative = self.transform(x, out)
         shift, log_scale = self._split(out)[-1].unbind(1)
         return gaussian_log_density(y, shift, log_scale.clamp(*LOG_SCALE_RANGE)) + log_derivative
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
-        return self._log_density(self.own_columns(x).T, self.reference_outputs(x, graph, u)).T
+        return self.continuous(self.own_columns(x).T, self.reference_outputs(x, graph, u)).T
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
         points = self.own_columns(x)[rows].T
         if not self.perfect:
-            return self._log_density(points, self.intervened_outputs(x, graph, u, rows, regimes)).T
+            return self.continuous(points, self.intervened_outputs(x, graph, u, rows, regimes)).T
         # regime by regime: one set of parameters for all its rows, instead of a copy for each
         out = self.embedding_outputs(u)
         order = torch.argsort(regimes, stable=True)
         sizes = torch.bincount(regimes, minlength=len(u)).tolist()
         parts = torch.split(points[:, order], sizes, dim=1)
-        density = [self._log_density(part, out[:, :, k : k + 1]) for k, part in enumerate(parts) if sizes[k]]
+        density = [self.continuous(part, out[:, :, k : k + 1]) for k, part in enumerate(parts) if sizes[k]]
         if not density:
             return points.T
         return torch.zeros_like(points).index_copy(1, order, torch.cat(density, dim=1)).T
@@ -147,5 +159,9 @@ class FlowDensity(NetworkDensity):
         else:
             at = regime if intervened else 0
             out = self.reference_outputs(x, graph, u[at : at + 1])
-        base = out[:, -2] + out[:, -1].clamp(*LOG_SCALE_RANGE).exp() * noise.T
-        return self.inverse(base, out).T
+        return self.drawn(out, noise.T).T
+
+    def drawn(self, out: Tensor, noise: Tensor) -> Tensor:
+        """Values ``[m, B]`` for standard normal noise, under outputs ``[m, outputs, B]``."""
+        shift, log_scale = self._split(out)[-1].unbind(1)
+        return self.inverse(shift + log_scale.clamp(*LOG_SCALE_RANGE).exp() * noise, out)

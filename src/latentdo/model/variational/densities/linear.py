@@ -62,6 +62,11 @@ class LinearDensity(ConditionalDensity):
         self.trunk = Trunk(n_variables, width, n_blocks, n_variables + 2, dropout)
 
     @property
+    def is_exact_over_edges(self) -> bool:
+        """See :class:`ConditionalDensity`."""
+        return True
+
+    @property
     def is_cheap_in_regimes(self) -> bool:
         """See :class:`ConditionalDensity`."""
         return True

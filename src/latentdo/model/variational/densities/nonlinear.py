@@ -30,6 +30,8 @@ class NetworkDensity(ConditionalDensity):
         As for every family.
     outputs : int
         Number of parameters of the distribution.
+    n_inputs : int, optional
+        Columns of the rows, if not one per variable.
     width, n_blocks : int
         Shape of the networks.
     dropout : float
@@ -45,6 +47,7 @@ class NetworkDensity(ConditionalDensity):
         *,
         perfect: bool,
         outputs: int = 2,
+        n_inputs: int | None = None,
         width: int = 32,
         n_blocks: int = 2,
         dropout: float = 0.0,
@@ -52,7 +55,7 @@ class NetworkDensity(ConditionalDensity):
         super().__init__(n_variables, embedding_size, perfect=perfect)
         # the first layer in two parts: the few embeddings go through theirs before they meet the many rows
         self.first_embedding = BatchedLinear(n_variables, embedding_size, width)
-        self.first_parents = BatchedLinear(n_variables, n_variables, width)
+        self.first_parents = BatchedLinear(n_variables, n_inputs or n_variables, width)
         self.trunk = Trunk(n_variables, width, n_blocks, outputs, dropout)
 
     def _embedded(self, u: Tensor) -> Tensor:
@@ -94,8 +97,16 @@ class NonlinearDensity(NetworkDensity):
 
     @staticmethod
     def _mean_and_log_scale(out: Tensor) -> tuple[Tensor, Tensor]:
-        """From outputs ``[m, 2, B]`` to two ``[B, m]``."""
-        return out[:, 0].T, out[:, 1].T.clamp(*LOG_SCALE_RANGE)
+        """From the first and the last of outputs ``[m, 2, B]`` to two ``[B, m]``."""
+        return out[:, 0].T, out[:, -1].T.clamp(*LOG_SCALE_RANGE)
+
+    def continuous(self, values: Tensor, out: Tensor) -> Tensor:
+        """Log-densities ``[m, B]`` of values under outputs ``[m, outputs, B]``."""
+        return gaussian_log_density(values, out[:, 0], out[:, -1].clamp(*LOG_SCALE_RANGE))
+
+    def drawn(self, out: Tensor, noise: Tensor) -> Tensor:
+        """Values ``[m, B]`` for standard normal noise, under outputs ``[m, outputs, B]``."""
+        return out[:, 0] + out[:, -1].clamp(*LOG_SCALE_RANGE).exp() * noise
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""

@@ -190,7 +190,7 @@ class Expanded(Mechanism):
 
     def below(self, x: Array, y: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""
-        return self.inner.below(self.inputs.expand(x), y, rng)
+        return self.inner.below(self.inside(x), y, rng)
 
     def parts(self, x: Array, y: Array) -> list[Array]:
         """See :class:`Mechanism`."""

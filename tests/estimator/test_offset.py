@@ -73,6 +73,8 @@ def test_counts_cause_by_their_rates():
     (other,) = Expanded.unpack(Expanded.pack([mechanism]), [np.array([0])])
     x, y = np.array([[4.0, 0.0], [8.0, 0.7]]), np.array([2.0, 5.0])
     np.testing.assert_array_equal(mechanism.log_density(x, y), other.log_density(x, y))
+    below = mechanism.below(np.repeat(x, 500, axis=0), np.repeat(y, 500), np.random.default_rng(0))
+    assert ((below > 0.0) & (below < 1.0)).all()
 
 
 def test_the_graph_is_that_of_rates(fitted):

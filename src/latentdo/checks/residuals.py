@@ -91,7 +91,8 @@ class Residuals:
     @cached_property
     def ranks(self) -> Array:
         """Normal scores of the variables themselves, ``[n, d]``."""
-        return np.asarray(ndtri((rankdata(self.z, axis=0) - 0.5) / len(self.z)))
+        values = self.z[:, : self.scores.shape[2]]  # without an offset, which is no variable
+        return np.asarray(ndtri((rankdata(values, axis=0) - 0.5) / len(values)))
 
     @cached_property
     def counts(self) -> Array:

@@ -75,9 +75,18 @@ def test_the_documentation_builds_without_warnings(tmp_path):
     assert loaded == []  # the pages can be read without a network
 
 
+PAGES = [
+    *sorted((ROOT / "docs/tutorials").glob("*.md")),
+    ROOT / "docs/own-family.md",
+    ROOT / "docs/together.md",
+]
+LONG_PAGES = {"cytometry", "incidents", "together"}
+"""Which take the better part of a minute."""
+
+
 @pytest.mark.parametrize(
     "page",
-    [*sorted((ROOT / "docs/tutorials").glob("*.md")), ROOT / "docs/own-family.md", ROOT / "docs/together.md"],
+    [pytest.param(page, marks=pytest.mark.slow) if page.stem in LONG_PAGES else page for page in PAGES],
     ids=lambda page: page.stem,
 )
 def test_pages_print_what_they_show(page, tmp_path, monkeypatch):

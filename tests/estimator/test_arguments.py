@@ -17,15 +17,18 @@ NAMES = ["Raf", "Mek", "Erk", "Akt"]
 
 def test_prior_knowledge_is_respected(table, data):
     cause, effect = (NAMES[int(i)] for i in np.argwhere(data.adjacency.to_numpy())[0])
-    reversed_ = LatentInterventionDAG(forbidden=[(cause, effect)], required=[(effect, cause)]).fit(table)
+    options = {"density": "linear", "n_init": 1}
+    reversed_ = LatentInterventionDAG(forbidden=[(cause, effect)], required=[(effect, cause)], **options).fit(
+        table
+    )
     assert reversed_.adjacency_.loc[cause, effect] == 0
     assert reversed_.adjacency_.loc[effect, cause] == 1
     assert reversed_.edge_probabilities_.loc[cause, effect] == 0.0
     assert reversed_.edge_probabilities_.loc[effect, cause] == pytest.approx(1.0)
     assert is_dag(reversed_.adjacency_)
-    empty = LatentInterventionDAG(max_parents=0).fit(table)
+    empty = LatentInterventionDAG(max_parents=0, **options).fit(table)
     assert not empty.adjacency_.to_numpy().any()
-    tiers = LatentInterventionDAG(tiers=[[effect], [cause]]).fit(table)
+    tiers = LatentInterventionDAG(tiers=[[effect], [cause]], **options).fit(table)
     assert tiers.adjacency_.loc[cause, effect] == 0
 
 

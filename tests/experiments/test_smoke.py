@@ -35,7 +35,7 @@ EXPERIMENTS = [
 ]
 
 
-SLOW = {"cytometry", "linear_latent", "nonlinear_latent"}
+SLOW = {"bootstrap_support", "cytometry", "linear_latent", "missing", "nonlinear_latent", "overlap"}
 """Whose tables cannot be made small."""
 
 

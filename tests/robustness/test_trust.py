@@ -202,7 +202,7 @@ def test_the_names_of_labels_do_not_matter(data, names):
     assert named.evidence_ == pytest.approx(plain.evidence_, abs=1e-6)
 
 
-@pytest.mark.parametrize("edges_per_node", [1, 2])
+@pytest.mark.parametrize("edges_per_node", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_single_precision_tables_give_the_same_findings(edges_per_node):
     drawn = simulate(n_variables=6, n_samples=3000, edges_per_node=edges_per_node, random_state=5)
     double, single = (fitted(drawn.X.astype(kind)) for kind in ("float64", "float32"))

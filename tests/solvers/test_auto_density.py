@@ -48,7 +48,7 @@ def test_auto_takes_networks_where_they_explain_more_and_says_so():
     assert not entries["linear mechanisms"]["chosen"]
 
 
-@pytest.mark.parametrize("seed", [1200, 1201])
+@pytest.mark.parametrize("seed", [pytest.param(1200, marks=pytest.mark.slow), 1201])
 def test_lines_that_follow_a_curve_with_invented_regimes_lose(seed):
     data = simulate(5, 1, "nonlinear", n_samples=3000, random_state=seed)
     model = LatentInterventionDAG().fit(data.X)
@@ -106,6 +106,7 @@ def test_against_noise_of_any_shape_evidence_alone_decides(gain):
     assert auto_density._is_better(networks, curves, 1000) == (gain > 0.0)
 
 
+@pytest.mark.slow
 def test_skewed_noise_is_not_drawn_by_regimes():
     """The default on a table that lines with Gaussian noise cut into all the regimes they are allowed."""
     data = simulate(

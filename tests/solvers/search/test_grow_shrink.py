@@ -110,7 +110,7 @@ def test_more_parents_than_a_table_has_room_for():
     assert np.abs(found - truth).sum() <= 2
 
 
-@pytest.mark.parametrize("intervention", ["stochastic", "imperfect"])
+@pytest.mark.parametrize("intervention", ["stochastic", pytest.param("imperfect", marks=pytest.mark.slow)])
 def test_dense_graphs_beyond_the_exact_limit(intervention):
     """Sixteen variables, four edges each, true regimes: lists of ten candidates came to distances in the tens."""
     data = simulate(16, 4, "linear", intervention, 8000, random_state=1100)

@@ -37,8 +37,8 @@ def climb_edges(
     while True:
         for j in stale:
             parents = np.flatnonzero(graph[:, j])
-            # Too few rows for these parents: anything that has a score is better, and finite.
-            now = max(score(j, parents), np.finfo(np.float64).min)
+            # Too few rows for these parents: anything that has a score is better, and finite, like sums of two gains.
+            now = max(score(j, parents), np.finfo(np.float64).min / 4.0)
             for i in np.flatnonzero(free[:, j]).tolist():
                 changed = np.setxor1d(parents, [i])
                 fits = changed.size <= constraints.max_parents

@@ -37,6 +37,7 @@ from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.settings import (
     FEWEST_HALVED,
+    FEWEST_HALVED_ROWS,
     MISSING_ROUNDS,
     RESAMPLED_ROWS,
     SEARCH_STARTS_A_NETWORK,
@@ -147,7 +148,8 @@ def _averaged(found: Solution, request: Request) -> FitResult:
     expensive = density.search == "network" or rows.n_rows > RESAMPLED_ROWS or Ranks.current().size > 1
     apart = request.chosen_solver != "search" or result.status != "converged" or is_part()
     n_blocks = rows.n_rows if rows.blocks is None else np.unique(rows.blocks).size
-    if not request.resamples or expensive or apart or n_blocks < FEWEST_HALVED:
+    few = n_blocks < FEWEST_HALVED or rows.n_rows < FEWEST_HALVED_ROWS
+    if not request.resamples or expensive or apart or few:
         return result
     began = time.perf_counter()
     problem = make_problem(rows, _search_configuration(request, request.constraints(rows.columns)))

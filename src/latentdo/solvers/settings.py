@@ -927,6 +927,10 @@ RESAMPLED_ROWS: Final = 20_000
 FEWEST_HALVED: Final = 40
 """Rows, or groups of rows, that halves are drawn from, at least: regimes of ten rows must survive in each."""
 
+FEWEST_HALVED_ROWS: Final = 100
+"""Rows in all, whatever their groups: in halves of fewer than fifty nearly all parent sets are close to the best, and
+fitting them takes longer than the fit itself."""
+
 CAPPED: Final = 0.5
 """Largest probability of an arrow between two variables that may have a hidden cause."""
 

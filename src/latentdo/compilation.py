@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
 
-__all__ = ["njit"]
+__all__ = ["njit", "vectorised"]
 
 _UNUSABLE = (OSError, EOFError, pickle.UnpicklingError)
 """What a full disk raises, a folder that has gone, or a file that was cut short when the machine lost power."""
 
 
-def _numbers(function: Callable[..., Any], callers: tuple[Callable[..., Any], ...] = ()) -> tuple[Any, ...]:
-    """Numbers that a function, and the compiled ones it calls, find in their modules, each after its name."""
+def _contents(function: Callable[..., Any], callers: tuple[Callable[..., Any], ...] = ()) -> tuple[Any, ...]:
+    """What a function consists of beyond its file: numbers it finds in its module, and compiled functions it calls.
+
+    Each number comes after its name, and each function with its code and what it consists of itself.
+    """
     found: list[Any] = []
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         called = getattr(value, "py_func", None)
         if called is not None and called not in callers:
-            found += _numbers(called, (*callers, function))
+            code = called.__code__
+            found += (code.co_code, code.co_consts, *_contents(called, (*callers, function)))
         elif isinstance(value, int | float | tuple):
             found += (name, value)
     return tuple(found)
@@ -31,12 +36,17 @@ def _numbers(function: Callable[..., Any], callers: tuple[Callable[..., Any], ..
 class _Cache(FunctionCache):
     """Numba's cache, which lets a function be compiled anew if a file of its own cannot be read or written.
 
-    Numba itself notices that the file of a function has changed, but not that a number has which the file imports, such
-    as one of the settings. So these numbers are part of what is looked up.
+    Numba itself notices that the file of a function has changed, but not that something has which the file imports: one
+    of the settings, or a function. So these are part of what is looked up.
     """
 
+    def __init__(self, function: Callable[..., Any], fastmath: Sequence[str]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._fastmath = fastmath
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), _numbers(self._py_func))  # type: ignore[no-untyped-call]
+        contents = repr((self._fastmath, _contents(self._py_func))).encode()
+        return (*super()._index_key(sig, codegen), sha256(contents).digest())  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -51,11 +61,23 @@ class _Cache(FunctionCache):
             self.disable()  # type: ignore[no-untyped-call]
 
 
+def _compile(function: Callable[..., Any], *fastmath: str) -> Any:
+    # Divisions that need not ask whether they are by zero can be made several at a time.
+    options: dict[str, Any] = {"error_model": "numpy", "fastmath": set(fastmath)}
+    try:
+        compiled: Any = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # Numba has found no folder to write to
+        return numba.njit(**options)(function)
+    if compiled is not function:  # as it is where NUMBA_DISABLE_JIT asks for plain Python
+        compiled._cache = _Cache(function, fastmath)
+    return compiled
+
+
 def njit(function: Callable[..., Any]) -> Any:
     """Compile a function when it is first called; later processes find the machine code in Numba's cache.
 
     The cache lies beside the package, or in the user's home if that cannot be written, or in ``NUMBA_CACHE_DIR``. Where
-    none of them can be written, every process compiles for itself.
+    none of them can be written, every process compiles for itself. What is divided by zero is infinite, as in NumPy.
 
     Examples
     --------
@@ -65,10 +87,9 @@ def njit(function: Callable[..., Any]) -> Any:
     >>> double(2.5)
     5.0
     """
-    try:
-        compiled: Any = numba.njit(cache=True)(function)
-    except RuntimeError:  # Numba has found no folder to write to
-        return numba.njit(function)
-    if compiled is not function:  # as it is where NUMBA_DISABLE_JIT asks for plain Python
-        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    return compiled
+    return _compile(function, "contract")  # none at all would mean those of whoever calls it first
+
+
+def vectorised(function: Callable[..., Any]) -> Any:
+    """The same for loops over arrays that may take several elements at a time, and add sums up in another order."""
+    return _compile(function, "contract", "reassoc", "nsz", "arcp")

@@ -193,6 +193,7 @@ def _gain_over_lines(trial: _Trial) -> float:
 def _gain_over_curves(trial: _Trial) -> float:
     """The same by evidence, with the noise that networks may have and with that of the mechanism."""
     weights = np.full(len(trial.y), trial.n_rows / len(trial.y))
-    _, value = choose_shape(*histogram(trial.left_over, weights), UNKNOWN, MOST_COMPONENTS, 0.0)
+    bins, mean, spread = histogram(trial.left_over, weights)
+    _, value = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS, 0.0)
     cost = 0.5 * (trial.size + 1) * float(np.log(trial.n_rows))
     return float(value) - cost - evidence(trial.mechanism, trial.x, trial.y, weights)

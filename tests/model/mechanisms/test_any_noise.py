@@ -196,9 +196,9 @@ def test_the_evidence_of_a_fit_agrees_with_its_rows(growth):
     x = rng.standard_normal((N, 1))
     y = 0.7 * x[:, 0] + 0.5 * np.exp(growth * 0.7 * x[:, 0]) * _noise("skewed", rng)
     rows = np.column_stack([np.ones(N), x, y])
-    coefficients, grown, shape, value = fit_rows(rows, np.ones(N), UNKNOWN, MOST_COMPONENTS, ROW_TURNS)
-    mechanism = LinearMechanism(coefficients, Noise(*shape), growth=grown)
-    assert value == pytest.approx(evidence(mechanism, x, y, np.ones(N)), abs=1.0)
+    fit = fit_rows(rows, np.ones(N), UNKNOWN, MOST_COMPONENTS, ROW_TURNS)
+    mechanism = LinearMechanism(fit.coefficients, Noise(*fit.shape), growth=fit.growth)
+    assert fit.value == pytest.approx(evidence(mechanism, x, y, np.ones(N)), abs=1.0)
 
 
 @pytest.mark.parametrize("name", ["laplace", "student"])

@@ -77,7 +77,7 @@ def test_two_mechanisms_of_groups_against_the_formula():
     share = np.where(groups < 15, 0.8, 0.1)
     second = share.copy()
     known = knowing(log_density=base, groups=groups)
-    value = two_mechanisms(rows, 0, 1, known, np.ones(240), second, 1, 0.0)
+    value = two_mechanisms(rows, 0, 1, known, np.ones(240), second, 1, 0.0, 0.0)
     mean = np.average(values, weights=share)
     variance = np.average((values - mean) ** 2, weights=share)
     other = -0.5 * (np.log(2 * np.pi * variance) + (values - mean) ** 2 / variance)
@@ -86,7 +86,7 @@ def test_two_mechanisms_of_groups_against_the_formula():
     joint = pooled + np.log([1.0 - part, part])
     assert value == pytest.approx(logsumexp(joint, axis=1).sum())
     np.testing.assert_allclose(second, expit(joint[:, 1] - joint[:, 0])[groups])
-    two_mechanisms(rows, 0, 1, known, np.ones(240), second, 100, 1e-9)
+    two_mechanisms(rows, 0, 1, known, np.ones(240), second, 100, 1e-9, 0.0)
     assert (
         (second > 0.5) == leaves
     ).mean() > 0.9  # single rows, 0.9 standard deviations apart, cannot be told apart

@@ -33,7 +33,7 @@ def test_loglik_never_falls(imperfect):
     rows, _ = _planted(gap=1.0, imperfect=imperfect)
     second, weights = _start(rows), np.ones(len(rows))
     n_second = 3 if imperfect else 1
-    values = [two_mechanisms(rows, 3, n_second, NOTHING, weights, second, 1, 0.0) for _ in range(40)]
+    values = [two_mechanisms(rows, 3, n_second, NOTHING, weights, second, 1, 0.0, 0.0) for _ in range(40)]
     assert np.diff(values).min() > -1e-8 * abs(values[-1])
     assert values[-1] > values[0] + 10.0
 
@@ -43,7 +43,9 @@ def test_loglik_never_falls(imperfect):
 def test_a_planted_minority_is_recovered(imperfect, seed):
     rows, minority = _planted(seed, imperfect=imperfect)
     second = _start(rows)
-    loglik = two_mechanisms(rows, 3, 3 if imperfect else 1, NOTHING, np.ones(len(rows)), second, 200, 1e-6)
+    loglik = two_mechanisms(
+        rows, 3, 3 if imperfect else 1, NOTHING, np.ones(len(rows)), second, 200, 1e-6, 0.0
+    )
     assert np.isfinite(loglik)
     assert ((second > 0.5) == minority).mean() > 0.98
 
@@ -52,7 +54,7 @@ def test_loglik_is_that_of_the_mixture():
     """At a fixed point, recompute everything from the posterior with numpy and scipy."""
     rows, _ = _planted()
     second = _start(rows)
-    loglik = two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 2000, 1e-12)
+    loglik = two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 2000, 1e-12, 0.0)
     y, design, first = rows[:, -1], rows[:, :3], 1.0 - second
     root = np.sqrt(first)
     beta = np.linalg.lstsq(design * root[:, None], y * root, rcond=None)[0]
@@ -72,8 +74,10 @@ def test_weights_count_like_repeated_rows():
     one = _start(rows)
     repeated = np.repeat(np.arange(300), weights.astype(int))
     two = one[repeated].copy()
-    value = two_mechanisms(rows, 3, 1, NOTHING, weights, one, 20, 0.0)
-    again = two_mechanisms(np.ascontiguousarray(rows[repeated]), 3, 1, NOTHING, np.ones(400), two, 20, 0.0)
+    value = two_mechanisms(rows, 3, 1, NOTHING, weights, one, 20, 0.0, 0.0)
+    again = two_mechanisms(
+        np.ascontiguousarray(rows[repeated]), 3, 1, NOTHING, np.ones(400), two, 20, 0.0, 0.0
+    )
     assert value == pytest.approx(again, rel=1e-10)
     np.testing.assert_allclose(one[repeated], two, atol=1e-9)
 
@@ -83,14 +87,14 @@ def test_the_first_mechanism_may_be_given():
     base = norm(rows[:, 1:3] @ np.array([1.5, -1.0]), 0.3).logpdf(rows[:, -1])
     second = _start(rows)
     view = np.ascontiguousarray(rows[:, [0, -1]])
-    two_mechanisms(view, 0, 1, knowing(log_density=base), np.ones(len(rows)), second, 200, 1e-6)
+    two_mechanisms(view, 0, 1, knowing(log_density=base), np.ones(len(rows)), second, 200, 1e-6, 0.0)
     assert ((second > 0.5) == minority).mean() > 0.98
 
 
 def test_a_dying_component_is_said_so():
     rows, _ = _planted()
     second = np.zeros(len(rows))
-    assert two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 20, 0.1) == -np.inf
+    assert two_mechanisms(rows, 3, 1, NOTHING, np.ones(len(rows)), second, 20, 0.1, 0.0) == -np.inf
 
 
 @pytest.mark.parametrize("imperfect", [False, True])

@@ -105,7 +105,7 @@ def _family(z, responsibilities, variable, parents, *, imperfect=False, fixed=No
     fixed = np.full(n_regimes, FREE, dtype=np.int8) if fixed is None else fixed
     shares = np.ones(n_regimes, dtype=bool)
     data = RegimeData(moments.matrices, moments.counts, fixed, np.full(n_regimes, -prior), imperfect)
-    score = parent_set_score(data, variable, np.array(parents, dtype=np.int64), True, shares)
+    score = parent_set_score(data, variable, np.array(parents, dtype=np.int64), shares)
     return score, shares
 
 

@@ -96,9 +96,11 @@ def test_two_mechanisms_of_weighted_rows_are_those_of_repeated_rows(grouped):
     other = second[again]
     known = [{"groups": groups}, {"groups": groups[again]}] if grouped else [{}, {}]
     value = two_mechanisms(
-        rows, 1, 1, knowing(**known[0], repeats=counts.astype(float)), np.ones(240), second, 30, 1e-9
+        rows, 1, 1, knowing(**known[0], repeats=counts.astype(float)), np.ones(240), second, 30, 1e-9, 0.0
     )
-    expected = two_mechanisms(rows[again], 1, 1, knowing(**known[1]), np.ones(again.size), other, 30, 1e-9)
+    expected = two_mechanisms(
+        rows[again], 1, 1, knowing(**known[1]), np.ones(again.size), other, 30, 1e-9, 0.0
+    )
     assert value == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(second[again], other, atol=1e-6)
 

@@ -155,8 +155,8 @@ class Curves:
         weights, p = np.ascontiguousarray(weights), len(self.bases)
         if (levels == 1).all():
             rows = np.column_stack([np.ones(len(y)), x, y])
-            coefficients, growth, shape, _ = fit_rows(rows, weights, shape, reach, ROW_TURNS)
-            return LinearMechanism(coefficients, Noise(*shape), growth=growth)
+            fit = fit_rows(rows, weights, shape, reach, ROW_TURNS)
+            return LinearMechanism(fit.coefficients, Noise(*fit.shape), growth=fit.growth)
         knots = np.stack([basis.knots for basis in self.bases])
         rotations = np.stack([basis.rotation for basis in self.bases])
         rows = _rotated(expand(np.ascontiguousarray(x), knots), rotations, y)
@@ -165,16 +165,14 @@ class Curves:
             if (levels == 1).all():
                 return self._fit(x, y, weights, levels, shape, 0)
         picked = _columns(levels)
-        coefficients, growth, shape, _ = fit_rows(
-            np.ascontiguousarray(rows[:, picked]), weights, shape, 0, ROW_TURNS
-        )
-        noise = Noise(*shape)
-        n_free = LinearMechanism(coefficients, noise, growth=growth).n_parameters
+        fit = fit_rows(np.ascontiguousarray(rows[:, picked]), weights, shape, 0, ROW_TURNS)
+        noise = Noise(*fit.shape)
+        n_free = LinearMechanism(fit.coefficients, noise, growth=fit.growth).n_parameters
         full = np.zeros(1 + p * FUNCTIONS)
-        full[picked[:-1]] = coefficients
+        full[picked[:-1]] = fit.coefficients
         curves = np.einsum("pab,pb->pa", rotations, full[1:].reshape(p, FUNCTIONS))
         parameters = np.concatenate([levels, knots.ravel(), full[:1], curves.ravel()])
-        return AdditiveMechanism(parameters, noise, n_free, growth)
+        return AdditiveMechanism(parameters, noise, n_free, fit.growth)
 
 
 def _columns(levels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -204,9 +202,9 @@ def _choose(
     """How much every parent bends, and the shape of the noise: the most flexible mean leaves the purest noise."""
     picked = _columns(levels)
     some = rows if picked.size == rows.shape[1] else np.ascontiguousarray(rows[:, picked])
-    coefficients, growth, shape, _ = fit_rows(some, weights, shape, reach, 1)
-    gram = squares_of_fit(some, weights, coefficients, growth, shape)
+    fit = fit_rows(some, weights, shape, reach, 1)
+    gram = squares_of_fit(some, weights, fit)
     price = 0.5 * np.log(max(float(weights.sum()), 2.0))
     full = np.zeros((rows.shape[1], rows.shape[1]))
     full[np.ix_(picked, picked)] = gram
-    return choose_levels(full, levels, FUNCTIONS, price), shape
+    return choose_levels(full, levels, FUNCTIONS, price), fit.shape

@@ -9,7 +9,9 @@ needed to draw the shape of the noise, and a new regime must not pay for it agai
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import AdditiveNoise, Array, Mechanism
 from latentdo.model.mechanisms.family import RowFamily
-from latentdo.model.mechanisms.growth import likeliest_growth, log_scales, n_rises
+from latentdo.model.mechanisms.growth import NO_GROWTH, likeliest_growth, log_scales, n_rises, scales
 from latentdo.model.mechanisms.histograms import histogram
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, Noise
@@ -32,7 +34,7 @@ from latentdo.model.mechanisms.shapes import (
 )
 from latentdo.model.mechanisms.sharp_ends import fit_row
 from latentdo.model.mechanisms.squares import as_scores, as_squares, as_steps
-from latentdo.model.regression import regression, weighted_gram, wide_gram
+from latentdo.model.regression import regression, wide_gram
 
 TURNS = 2
 """How often coefficients and shape take turns."""
@@ -55,29 +57,60 @@ GROWTH_TURNS = 2
 """How often coefficients and a scale that follows the signal take turns before the shape of the noise is looked at."""
 
 
-@njit
-def next_shape(raw, signal, weights, shape, growth, error2):  # type: ignore[no-untyped-def]
-    """The same with as many Gaussians as before, and growth if there was some."""
-    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+class Left(NamedTuple):
+    """What a regression leaves over, and its signal, both ``[n]``."""
+
+    raw: Array
+    signal: Array
+
+    @classmethod
+    def by(cls, rows: Array, contrast: Array) -> Self:
+        """Of ``rows [n, q]``, ones first and values last, by minus the coefficients of a regression."""
+        found = cls(np.empty(len(rows)), np.empty(len(rows)))
+        _fill_residuals(rows, contrast, *found)
+        return found
+
+
+class ShapedFit(NamedTuple):
+    """Minus the coefficients of a regression, and 1; the shape of its noise, how that grows, and the score of all."""
+
+    contrast: Array
+    shape: Array
+    growth: Array
+    value: float
+
+    @property
+    def coefficients(self) -> Array:
+        """The constant first."""
+        return -self.contrast[:-1]
+
+
+def next_shape(
+    left: Left, weights: Array, shape: Array, growth: Array, error2: float
+) -> tuple[Array, float, Array]:
+    """The shape with as many Gaussians as before, its score, and growth if there was some."""
+    half_log = 0.5 * math.log(max(weights.sum(), 2.0))
     loss = 0.0
     if growth.shape[1]:
-        growth, _ = likeliest_growth(raw, signal, weights)
-        loss = half_log * n_rises(growth)
-    scales = log_scales(signal, growth)
-    loss += (weights * scales).sum()
-    bins, mean, spread = histogram(raw * np.exp(-scales), weights)
+        growth, _ = likeliest_growth(*left, weights)
+        loss = half_log * n_rises(growth) + float(weights @ log_scales(left.signal, growth))
+    bins, mean, spread = histogram(_unscaled(left, growth), weights)
     if shape.shape[1] == ROW:
         shape, value = fit_row(bins, mean, spread, error2)
     else:
         shape = shape.copy()
-        value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS)
+        value = climb(bins, shape, max((NARROWEST * spread) ** 2, VARIANCE_FLOOR), SHAPE_STEPS, -np.inf)
         value -= 3.0 * half_log * (shape.shape[1] - 1)
     return shape, value - loss, growth
 
 
+def _unscaled(left: Left, growth: Array) -> Array:
+    """Residuals in units of their noise."""
+    return left.raw / scales(left.signal, growth) if growth.shape[1] else left.raw
+
+
 @njit
-def fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
-    """Fill what a regression leaves over and its signal, both ``[n]``."""
+def _fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
     last = rows.shape[1] - 1
     for i in range(rows.shape[0]):
         signal[i] = 0.0
@@ -87,145 +120,134 @@ def fill_residuals(rows, contrast, raw, signal):  # type: ignore[no-untyped-def]
 
 
 @njit
-def take_turns(rows, weights, contrast, shape, growth, value, error2, most):  # type: ignore[no-untyped-def]
-    """Coefficients, shape and growth of a known kind, from a first guess of all, their score, and what is left over.
+def _regress(rows, values, weights):  # type: ignore[no-untyped-def]
+    """Minus the coefficients of a weighted regression, and 1, ``[q]``."""
+    width = rows.shape[1]
+    gram, factor, contrast = np.empty((width, width)), np.zeros((width, width)), np.zeros(width)
+    wide_gram(rows, width - 1, values, weights, gram)
+    regression(gram, width, factor, contrast)
+    return contrast
 
-    ``contrast`` and ``error2`` are those after a first regression: minus its coefficients, and the mean square of the
-    errors of its fitted values; ``value`` is the log-likelihood less cost there. The best of at most ``most`` turns is
-    kept: a scale that follows a fit which follows the scale need not get better.
+
+def take_turns(
+    rows: Array, weights: Array, start: ShapedFit, left: Left, error2: float, most: int
+) -> ShapedFit:
+    """Coefficients, shape and growth of a known kind, from a first guess of all.
+
+    ``error2`` is the mean square of the errors of the fitted values of the first regression. The best of at most
+    ``most`` turns is kept: a scale that follows a fit which follows the scale need not get better. With one turn, sharp
+    ends stay blurred.
     """
     n, width = rows.shape
-    last = width - 1
-    values = np.ascontiguousarray(rows[:, last])
-    factor, gram = np.zeros((width, width)), np.empty((width, width))
-    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    fill_residuals(rows, contrast, raw, signal)
-    in_row = shape.shape[1] == ROW
+    values = np.ascontiguousarray(rows[:, -1])
+    precision, shifted = np.empty(n), np.empty(n)
+    best, now = start, start
+    in_row = start.shape.shape[1] == ROW
     turns = min(ROW_TURNS if in_row else TURNS, most)
-    top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
     for turn in range(turns):
-        scale = np.exp(log_scales(signal, growth))
+        scale = scales(left.signal, now.growth)
         if in_row:
-            information = as_scores(raw, scale, weights, shape, error2, values, precision, shifted)
-            error2 = last / (information * weights.sum()) if turn < turns - 1 else 0.0
+            information = as_scores(left.raw, scale, weights, now.shape, error2, values, precision, shifted)
+            error2 = (width - 1) / (information * weights.sum()) if turn < turns - 1 else 0.0
         else:
-            as_squares(raw, scale, weights, shape, values, precision, shifted)
-        wide_gram(rows, last, shifted, precision, gram)
-        regression(gram, width, factor, contrast)
-        fill_residuals(rows, contrast, raw, signal)
-        shape, value, growth = next_shape(raw, signal, weights, shape, growth, error2)
+            as_squares(left.raw, scale, weights, now.shape, values, precision, shifted)
+        contrast = _regress(rows, shifted, precision)
+        left = Left.by(rows, contrast)
+        shape, value, growth = next_shape(left, weights, now.shape, now.growth, error2)
+        now = ShapedFit(contrast, shape, growth, value)
         # With errors of fitted values allowed for, the value is not that of the fit.
-        if value > top or (in_row and turn == turns - 1):
-            top, best, best_shape, best_growth = value, contrast.copy(), shape, growth
-    if in_row:
-        sharper = focus(rows, weights, best, best_shape, best_growth)
-        if sharper[3] > top:
-            best, best_shape, best_growth, top = sharper
-    fill_residuals(rows, best, raw, signal)
-    return best, best_shape, best_growth, top, raw, signal
+        if value > best.value or (in_row and turn == turns - 1):
+            best = now
+    if in_row and most > 1:
+        best = max(best, focus(rows, weights, best), key=lambda one: one.value)
+    return best
 
 
-@njit
-def focus(rows, weights, contrast, shape, growth):  # type: ignore[no-untyped-def]
-    """Coefficients, shape and growth of noise whose sharp ends are seen more and more sharply, and their score."""
-    n, width = rows.shape
-    last = width - 1
-    values = np.ascontiguousarray(rows[:, last])
-    factor, gram, step = np.zeros((width, width)), np.empty((width, width)), np.zeros(width)
-    raw, signal, precision, shifted = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+def focus(rows: Array, weights: Array, start: ShapedFit) -> ShapedFit:
+    """Coefficients, shape and growth of noise whose sharp ends are seen more and more sharply."""
+    n = len(rows)
+    values = np.ascontiguousarray(rows[:, -1])
+    precision, shifted = np.empty(n), np.empty(n)
+    contrast, shape, growth, _ = start
     mean = (shape[0] * shape[1]).sum()
-    spread2 = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
-    fill_residuals(rows, contrast, raw, signal)
+    spread2 = float((shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum())
+    left = Left.by(rows, contrast)
     for blur in BLURS:
         error2 = blur**2 * spread2
-        shape, _, growth = next_shape(raw, signal, weights, shape, growth, error2)
-        scale = np.exp(log_scales(signal, growth))
-        value = as_steps(raw, scale, weights, shape, error2, values, precision, shifted)
+        shape, _, growth = next_shape(left, weights, shape, growth, error2)
+        scale = scales(left.signal, growth)
+        value = as_steps(left.raw, scale, weights, shape, error2, values, precision, shifted)
         for _ in range(STEPS_A_BLUR):
-            wide_gram(rows, last, shifted, precision, gram)
-            regression(gram, width, factor, step)
-            step -= contrast
+            step = _regress(rows, shifted, precision) - contrast
             for _ in range(HALVINGS):
-                fill_residuals(rows, contrast + step, raw, signal)
-                reached = as_steps(raw, scale, weights, shape, error2, values, precision, shifted)
+                left = Left.by(rows, contrast + step)
+                reached = as_steps(left.raw, scale, weights, shape, error2, values, precision, shifted)
                 if reached > value:
                     break
                 step *= 0.5
             if not reached > value:
                 break
             contrast, value = contrast + step, reached
-        fill_residuals(rows, contrast, raw, signal)
-    shape, value, growth = next_shape(raw, signal, weights, shape, growth, 0.0)
-    return contrast, shape, growth, value
+        left = Left.by(rows, contrast)
+    shape, value, growth = next_shape(left, weights, shape, growth, 0.0)
+    return ShapedFit(contrast, shape, growth, value)
 
 
-@njit
-def grow(rows, weights, contrast, start, growth, reach, most):  # type: ignore[no-untyped-def]
+def grow(
+    rows: Array, weights: Array, left: Left, start: Array, growth: Array, reach: int, most: int
+) -> ShapedFit:
     """The same with a scale that follows the signal, from a first guess of it.
 
     Coefficients and scale settle first, as if the noise were Gaussian: where the scale is small, errors of a fit that
     did not know it would hide what shape the noise has.
     """
-    width = rows.shape[1]
-    last, half_log = width - 1, 0.5 * np.log(max(weights.sum(), 2.0))
-    values = np.ascontiguousarray(rows[:, last])
-    contrast, factor, gram = contrast.copy(), np.zeros((width, width)), np.empty((width, width))
-    raw, signal = np.empty(rows.shape[0]), np.empty(rows.shape[0])
-    fill_residuals(rows, contrast, raw, signal)
+    last, half_log = rows.shape[1] - 1, 0.5 * math.log(max(weights.sum(), 2.0))
+    values = np.ascontiguousarray(rows[:, -1])
     for _ in range(GROWTH_TURNS):
-        wide_gram(rows, last, values, weights * np.exp(-2.0 * log_scales(signal, growth)), gram)
-        regression(gram, width, factor, contrast)
-        fill_residuals(rows, contrast, raw, signal)
-        growth, _ = likeliest_growth(raw, signal, weights)
-    scales = log_scales(signal, growth)
-    bins, mean, spread = histogram(raw * np.exp(-scales), weights)
+        contrast = _regress(rows, values, weights / scales(left.signal, growth) ** 2)
+        left = Left.by(rows, contrast)
+        growth, _ = likeliest_growth(*left, weights)
+    bins, mean, spread = histogram(_unscaled(left, growth), weights)
     error2 = spread**2 * last / weights.sum()
     shape, value = choose_shape(bins, mean, spread, start, reach, error2)
-    value -= (weights * scales).sum() + half_log * n_rises(growth)
-    return take_turns(rows, weights, contrast, shape, growth, value, error2, most)
+    value -= float(weights @ log_scales(left.signal, growth)) + half_log * n_rises(growth)
+    return take_turns(rows, weights, ShapedFit(contrast, shape, growth, value), left, error2, most)
 
 
-@njit
-def fit_rows(rows, weights, start, reach, most):  # type: ignore[no-untyped-def]
+def fit_rows(rows: Array, weights: Array, start: Array, reach: int, most: int) -> ShapedFit:
     """A weighted regression whose noise has any shape and may grow with the signal.
 
     ``rows [n, q]`` have ones first and values last; ``start`` and ``reach`` are those of :func:`.choose_shape`;
-    coefficients and shape take at most so many turns. Returns coefficients, growth, shape, and the log-likelihood less
-    what all of these cost.
+    coefficients and shape take at most so many turns.
     """
-    n, width = rows.shape
-    last = width - 1
-    contrast, factor = np.zeros(width), np.zeros((width, width))
-    gram = np.empty((width, width))
-    wide_gram(rows, last, np.ascontiguousarray(rows[:, last]), weights, gram)
-    regression(gram, width, factor, contrast)
-    raw, signal, growth = np.empty(n), np.empty(n), np.empty((2, 0))
-    fill_residuals(rows, contrast, raw, signal)
-    bins, mean, spread = histogram(raw, weights)
-    error2 = spread**2 * last / weights.sum() if last > 1 else 0.0
+    last, total = rows.shape[1] - 1, float(weights.sum())
+    half_log = 0.5 * math.log(max(total, 2.0))
+    contrast = _regress(rows, np.ascontiguousarray(rows[:, -1]), weights)
+    left = Left.by(rows, contrast)
+    bins, mean, spread = histogram(left.raw, weights)
+    error2 = spread**2 * last / total if last > 1 else 0.0
     shape, value = choose_shape(bins, mean, spread, start, reach, error2)
+    found = ShapedFit(contrast, shape, NO_GROWTH, value)
     if last > 1:
-        if shape.shape[1] > 1:
-            contrast, shape, growth, value, raw, signal = take_turns(
-                rows, weights, contrast, shape, growth, value, error2, most
-            )
+        if found.shape.shape[1] > 1:
+            found = take_turns(rows, weights, found, left, error2, most)
+            left = Left.by(rows, found.contrast)
         # Not before the coefficients are good: a scale can make up for a wrong slope.
-        found, gain = likeliest_growth(raw, signal, weights)
-        if gain > 0.5 * np.log(max(weights.sum(), 2.0)) * n_rises(found):
-            other = grow(rows, weights, contrast, start, found, reach, most)
-            if other[3] > value:
-                contrast, shape, growth, value, raw, signal = other
-    if shape.shape[1] == 1 and growth.shape[1] == 0:
-        shape[1, 0] = 0.0
-        shape[2, 0] = max((weights * raw**2).sum() / weights.sum(), VARIANCE_FLOOR)
+        growth, gain = likeliest_growth(*left, weights)
+        if gain > half_log * n_rises(growth):
+            other = grow(rows, weights, left, start, growth, reach, most)
+            found = max(found, other, key=lambda one: one.value)
+    if found.shape.shape[1] == 1 and found.growth.shape[1] == 0:
+        variance = max(float(weights @ left.raw**2) / total, VARIANCE_FLOOR)
+        found = found._replace(shape=np.array([[1.0], [0.0], [variance]]))
     # One variance and the constant are there whatever the shape.
-    return -contrast[:last], growth, shape, value - 0.5 * np.log(max(weights.sum(), 2.0)) * width
+    return found._replace(value=found.value - half_log * rows.shape[1])
 
 
 @njit
 def fill_squares(values, fitted, weights, growth, shape, width, precision, shifted):  # type: ignore[no-untyped-def]
     """Fill weights and values ``[n]`` of the least-squares problem that a fit with ``width`` coefficients solves."""
-    scale = np.exp(log_scales(fitted, growth))
+    scale = scales(fitted, growth)
     if shape.shape[1] == ROW:
         mean = (shape[0] * shape[1]).sum()
         spread2 = (shape[0] * (shape[2] + (shape[1] - mean) ** 2)).sum()
@@ -235,18 +257,12 @@ def fill_squares(values, fitted, weights, growth, shape, width, precision, shift
         as_squares(values - fitted, scale, weights, shape, values, precision, shifted)
 
 
-@njit
-def squares_of_fit(rows, weights, coefficients, growth, shape):  # type: ignore[no-untyped-def]
+def squares_of_fit(rows: Array, weights: Array, fit: ShapedFit) -> Array:
     """Sums of squares and products, lower half, of the least-squares problem that a fit of :func:`fit_rows` solves."""
-    n, last = rows.shape[0], rows.shape[1] - 1
-    values = np.ascontiguousarray(rows[:, last])
-    fitted = np.zeros(n)
-    for i in range(n):
-        for a in range(last):
-            fitted[i] += coefficients[a] * rows[i, a]
-    precision, shifted = np.empty(n), np.empty(n)
-    fill_squares(values, fitted, weights, growth, shape, last, precision, shifted)
-    gram = np.empty((last + 1, last + 1))
+    last = rows.shape[1] - 1
+    precision, shifted, gram = np.empty(len(rows)), np.empty(len(rows)), np.empty((last + 1, last + 1))
+    fitted, values = rows[:, :last] @ fit.coefficients, np.ascontiguousarray(rows[:, last])
+    fill_squares(values, fitted, weights, fit.growth, fit.shape, last, precision, shifted)
     wide_gram(rows, last, shifted, precision, gram)
     return gram
 
@@ -283,16 +299,6 @@ def rough_gains(residual, x, responsibilities):  # type: ignore[no-untyped-def]
             slope = sums[k, 5 + 3 * a] / count - centre * mean
             gains[k] += count * slope * slope / spread / variance
     return gains
-
-
-@njit
-def least_squares(rows, weights):  # type: ignore[no-untyped-def]
-    """Coefficients of a weighted regression; ``rows [n, q]`` has ones first and values last."""
-    width = rows.shape[1]
-    gram, factor, contrast = np.empty((width, width)), np.zeros((width, width)), np.zeros(width)
-    weighted_gram(rows, width - 1, rows[:, width - 1], weights, gram)
-    regression(gram, width, factor, contrast)
-    return -contrast[: width - 1]
 
 
 class Shaped(RowFamily):
@@ -335,7 +341,7 @@ class Shaped(RowFamily):
         trials: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
         if imperfect and x.shape[1]:
             trials.append(replace(reference, n_free=2))
-            own = least_squares(_rows(x, y), np.ascontiguousarray(weights))
+            own = -_regress(_rows(x, y), y, np.ascontiguousarray(weights))[:-1]
             trials.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
         half_log = 0.5 * np.log(max(weights.sum(), 2.0))
         weights = np.ascontiguousarray(weights)
@@ -365,10 +371,8 @@ class AnyNoise(Shaped):
 
     @classmethod
     def _fit(cls, x: Array, y: Array, weights: Array, shape: Array, reach: int) -> LinearMechanism:
-        coefficients, growth, shape, _ = fit_rows(
-            _rows(x, y), np.ascontiguousarray(weights), shape, reach, ROW_TURNS
-        )
-        return LinearMechanism(coefficients, Noise(*shape), growth=growth)
+        fit = fit_rows(_rows(x, y), np.ascontiguousarray(weights), shape, reach, ROW_TURNS)
+        return LinearMechanism(fit.coefficients, Noise(*fit.shape), growth=fit.growth)
 
 
 def as_shape(noise: Noise) -> Array:

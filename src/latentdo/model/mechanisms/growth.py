@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
+from latentdo.model.transcendental import LOWEST, fast_exp
 
 NO_GROWTH = np.empty((2, 0))
 """The scale of most noise: always the same."""
@@ -53,6 +54,12 @@ def log_scales(signal, growth):  # type: ignore[no-untyped-def]
             share = (signal[i] - growth[0, a - 1]) / (growth[0, a] - growth[0, a - 1])
             found[i] = growth[1, a - 1] + share * (growth[1, a] - growth[1, a - 1])
     return found
+
+
+@njit
+def scales(signal, growth):  # type: ignore[no-untyped-def]
+    """Scale of the noise, ``[n]``."""
+    return np.exp(log_scales(signal, growth)) if growth.shape[1] else np.ones(signal.shape[0])
 
 
 @njit
@@ -106,7 +113,7 @@ def _knots(bins):  # type: ignore[no-untyped-def]
     return knots[:count]
 
 
-@njit
+@vectorised
 def _climb(bins, knots, sign):  # type: ignore[no-untyped-def]
     """Likeliest rises between knots, all of one sign or zero, and the log-likelihood they gain."""
     m, n_bins, n = knots.shape[0] - 1, bins.shape[1], bins[0].sum()
@@ -120,7 +127,7 @@ def _climb(bins, knots, sign):  # type: ignore[no-untyped-def]
         for a in range(m):
             total, first, second, plain = 0.0, 0.0, 0.0, 0.0
             for b in range(n_bins):
-                part = bins[1, b] * np.exp(-2.0 * scale[b])
+                part = bins[1, b] * fast_exp(min(max(-2.0 * scale[b], LOWEST), -LOWEST))
                 total += part
                 first += part * ramps[a, b]
                 second += part * ramps[a, b] ** 2

@@ -8,15 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from latentdo.compilation import njit
-from latentdo.model.mechanisms.noise import (
-    NEGLIGIBLE,
-    ROW,
-    STRAYS,
-    VARIANCE_FLOOR,
-    fill_terms,
-    log_density,
-    with_strays,
-)
+from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR, log_density
 
 N_BINS = 48
 """Bins of a histogram, unless tails are long; with 64 fits were no better."""
@@ -95,30 +87,6 @@ def highest(bins, dropped):  # type: ignore[no-untyped-def]
     """Where a histogram ends, without some of its bins."""
     at = bins.shape[1] - 1 - dropped
     return bins[1, at] + np.sqrt(3.0 * max(bins[2, at] - bins[1, at] ** 2, 0.0))
-
-
-@njit
-def fill_shares(value, level, shape, share):  # type: ignore[no-untyped-def]
-    """Fill ``share [c]`` with the probabilities that a value came from each Gaussian.
-
-    ``level [c]`` are the log-densities of the Gaussians at their means, weights included. Returns the
-    range of the Gaussians that matter, outside of which nothing is filled in, and the log-density of the value. Those
-    of a row do not sum to one: the rest is the probability of a stray.
-    """
-    in_row = shape.shape[1] == ROW
-    first, last, top = fill_terms(value, level, shape[1], shape[2], in_row, share)
-    total = 0.0
-    for a in range(first, last):
-        share[a] = np.exp(share[a] - top) if share[a] - top > NEGLIGIBLE else 0.0
-        total += share[a]
-    density, belongs = top + np.log(total), 1.0
-    if in_row:
-        alone = density + np.log1p(-STRAYS)
-        density = with_strays(density, value, shape[1])
-        belongs = np.exp(alone - density)
-    for a in range(first, last):
-        share[a] *= belongs / total
-    return first, last, density
 
 
 @njit

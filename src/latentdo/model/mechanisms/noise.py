@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
+from latentdo.model.transcendental import LOWEST, fast_exp, fast_log
 
 Array = NDArray[np.float64]
 
@@ -28,8 +29,11 @@ STRAYS = 0.002
 """Share of noise with sharp ends that lies anywhere: rows of regimes that are still unborn, and errors of fitted
 values, must not make a sharp end impossible. Costs six nats on 3000 rows without strays."""
 
-NEGLIGIBLE = -25.0
-"""Logarithm of a share, 1e-11, that changes no sum: nobody need compute it, and of a row's most are that small."""
+BLOCK = 256
+"""Values at which a density is computed at a time, so that what is needed of them stays in the fastest memory."""
+
+IMPOSSIBLE = -1e300
+"""Log-density of a value so far out that its square is infinite."""
 
 ROUNDING = 1e-9
 """How far numbers that were made equal may be from each other."""
@@ -38,100 +42,70 @@ SUM_TOLERANCE = 1e-6
 """How far probabilities that must sum to one may be from it: far above rounding, far below what anybody would read."""
 
 
-@njit
-def fill_terms(value, level, means, variances, in_row, terms):  # type: ignore[no-untyped-def]
-    """Fill ``terms [c]`` with the logarithms of the densities of the Gaussians at a value, as far as they matter.
+@vectorised
+def fill_shares(values, shape, in_row, shares, density):  # type: ignore[no-untyped-def]
+    """Fill ``shares [c, n]`` with the probabilities that values came from each Gaussian, and their log-density ``[n]``.
 
-    ``level [c]`` are those at the means, weights included, up to a constant. Of Gaussians in a row, in ascending order,
-    only some neighbours matter. Returns the range of those that do, and the largest term.
+    The rows of ``shape [3, c]`` are weights, means and variances. Those of a row of Gaussians do not sum to one: the
+    rest is the probability of a stray.
     """
-    c = level.shape[0]
-    top = -np.inf
-    if not in_row:
-        for a in range(c):
-            off = value - means[a]
-            terms[a] = level[a] - 0.5 * off * off / variances[a]
-            top = max(top, terms[a])
-        return 0, c, top
-    first, last = 0, c - 1
-    while last - first > 1:
-        middle = (first + last) // 2
-        if means[middle] > value:
-            last = middle
-        else:
-            first = middle
-    # Outwards to both sides, as long as terms matter, or rise: of a value far out, the nearest is not the largest.
-    before = -np.inf
-    while last < c:
-        off = value - means[last]
-        terms[last] = level[last] - 0.5 * off * off / variances[last]
-        top = max(top, terms[last])
-        if terms[last] < top + NEGLIGIBLE and terms[last] < before:
-            break
-        before = terms[last]
-        last += 1
-    before = -np.inf
-    while first >= 0:
-        off = value - means[first]
-        terms[first] = level[first] - 0.5 * off * off / variances[first]
-        top = max(top, terms[first])
-        if terms[first] < top + NEGLIGIBLE and terms[first] < before:
-            break
-        before = terms[first]
-        first -= 1
-    return first + 1, last, top
+    n, c = values.shape[0], shape.shape[1]
+    density[:] = IMPOSSIBLE
+    for a in range(c):
+        level, mean = np.log(shape[0, a]) - 0.5 * (LOG_2PI + np.log(shape[2, a])), shape[1, a]
+        half = 0.5 / shape[2, a]
+        for i in range(n):
+            off = values[i] - mean
+            term = level - off * off * half
+            shares[a, i] = term
+            density[i] = max(density[i], term)
+    total = np.zeros(n)
+    for a in range(c):
+        for i in range(n):
+            part = fast_exp(max(shares[a, i] - density[i], LOWEST))
+            shares[a, i] = part
+            total[i] += part
+    for i in range(n):
+        density[i] += fast_log(total[i])
+        total[i] = 1.0 / total[i]
+    if in_row:
+        _add_strays(values, shape, density, total)
+    for a in range(c):
+        for i in range(n):
+            shares[a, i] *= total[i]
 
 
-@njit
-def stray_term(value, means):  # type: ignore[no-untyped-def]
-    """Logarithm of the density of strays at a value: a Gaussian as wide as half of the row, around its middle."""
-    c = means.shape[0]
-    width = 0.5 * (means[c - 1] - means[0])
-    off = (value - 0.5 * (means[0] + means[c - 1])) / width
-    return np.log(STRAYS / width) - 0.5 * (LOG_2PI + off * off)
+@vectorised
+def _add_strays(values, shape, density, scale):  # type: ignore[no-untyped-def]
+    """Add strays to a density, in place: a Gaussian as wide as half of the row, around its middle.
 
-
-@njit
-def with_strays(log_density, value, means):  # type: ignore[no-untyped-def]
-    """Log-density of a row of Gaussians with its strays at a value, from that of the row alone."""
-    own, stray = log_density + np.log1p(-STRAYS), stray_term(value, means)
-    top = max(own, stray)
-    return top + np.log1p(np.exp(min(own, stray) - top)) if top > -np.inf else top
+    ``scale`` is multiplied by the probability that a value is none.
+    """
+    last = shape.shape[1] - 1
+    width, middle = 0.5 * (shape[1, last] - shape[1, 0]), 0.5 * (shape[1, 0] + shape[1, last])
+    level, others = np.log(STRAYS / width) - 0.5 * LOG_2PI, np.log1p(-STRAYS)
+    for i in range(values.shape[0]):
+        off = (values[i] - middle) / width
+        stray, own = max(level - 0.5 * off * off, IMPOSSIBLE), density[i] + others
+        top = max(own, stray)
+        density[i] = top + fast_log(1.0 + fast_exp(max(min(own, stray) - top, LOWEST)))
+        scale[i] *= fast_exp(max(own - density[i], LOWEST))
 
 
 @njit
 def log_density(residual, weights, means, variances, in_row):  # type: ignore[no-untyped-def]
     """Logarithm of the density of a mixture of Gaussians, free or in a row, at residuals, ``[n]``."""
-    level = np.log(weights) - 0.5 * (LOG_2PI + np.log(variances))
-    density, terms = np.empty(residual.shape[0]), np.empty(weights.shape[0])
-    if weights.shape[0] == 1:
-        return level[0] - 0.5 * (residual - means[0]) ** 2 / variances[0]
-    if in_row:
-        for i in range(residual.shape[0]):
-            first, last, top = fill_terms(residual[i], level, means, variances, in_row, terms)
-            density[i] = with_strays(_log_sum(terms, first, last, top), residual[i], means)
-        return density
-    halves = 0.5 / variances
-    for i in range(residual.shape[0]):  # fill_terms, in place: calls would take most of the time
-        top = -np.inf
-        for a in range(terms.shape[0]):
-            off = residual[i] - means[a]
-            terms[a] = level[a] - off * off * halves[a]
-            top = max(top, terms[a])
-        density[i] = _log_sum(terms, 0, terms.shape[0], top)
+    n, c = residual.shape[0], weights.shape[0]
+    if c == 1:
+        level = np.log(weights[0]) - 0.5 * (LOG_2PI + np.log(variances[0]))
+        return level - 0.5 * (residual - means[0]) ** 2 / variances[0]
+    shape = np.empty((3, c))
+    shape[0], shape[1], shape[2] = weights, means, variances
+    density, shares = np.empty(n), np.empty((c, BLOCK))
+    for first in range(0, n, BLOCK):
+        block = slice(first, min(first + BLOCK, n))
+        fill_shares(residual[block], shape, in_row, shares, density[block])
     return density
-
-
-@njit
-def _log_sum(terms, first, last, top):  # type: ignore[no-untyped-def]
-    """Logarithm of a sum of exponentials, the largest of which is known."""
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for a in range(first, last):
-        if terms[a] - top > NEGLIGIBLE:
-            total += np.exp(terms[a] - top)
-    return top + np.log(total)
 
 
 _LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite

@@ -6,11 +6,13 @@ stand in a row (:mod:`.sharp_ends`).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from latentdo.compilation import njit
-from latentdo.model.mechanisms.histograms import fill_shares, histogram, likelihood, outermost
-from latentdo.model.mechanisms.noise import LOG_2PI, ROW, VARIANCE_FLOOR
+from latentdo.compilation import njit, vectorised
+from latentdo.model.mechanisms.histograms import histogram, likelihood, outermost
+from latentdo.model.mechanisms.noise import LOG_2PI, ROW, VARIANCE_FLOOR, Array, fill_shares
 from latentdo.model.mechanisms.sharp_ends import BEYOND, FEWEST_BINS, end_to_end, fit_row, likelihood_of_row
 
 MOST_COMPONENTS = 8
@@ -39,36 +41,38 @@ POLISH_STEPS = 100
 """Steps for the better of two beginnings."""
 
 
-@njit
-def climb(bins, shape, floor, iterations, needed=-np.inf):  # type: ignore[no-untyped-def]
+@vectorised
+def climb(bins, shape, floor, iterations, needed):  # type: ignore[no-untyped-def]
     """EM of a mixture of Gaussians on a histogram, in place; returns its log-likelihood before the last step.
 
     The rows of ``shape [3, c]`` are weights, means and variances. Where the steps left, were they all like the last
     one, would not reach what is ``needed``, there are no more.
     """
-    c = shape.shape[1]
-    share, sums = np.empty(c), np.empty((3, c))
+    c, m = shape.shape[1], bins.shape[1]
+    shares, density, sums = np.empty((c, m)), np.empty(m), np.empty((3, c))
+    slope, slopes, inverse = np.empty(m), np.empty(m), np.empty(m)
     loglik, before = -np.inf, -np.inf
     for taken in range(iterations):
-        sums[:] = 0.0
-        level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
+        fill_shares(bins[1], shape, False, shares, density)
+        slope[:], slopes[:], inverse[:] = 0.0, 0.0, 0.0
+        for a in range(c):
+            narrow, mean = 1.0 / shape[2, a], shape[1, a]
+            count, first, second = 0.0, 0.0, 0.0
+            for i in range(m):
+                step = (bins[1, i] - mean) * narrow
+                slope[i] += shares[a, i] * step
+                slopes[i] += shares[a, i] * step * step
+                inverse[i] += shares[a, i] * narrow
+                part = bins[0, i] * shares[a, i]
+                count += part
+                first += part * bins[1, i]
+                second += part * bins[2, i]
+            sums[0, a], sums[1, a], sums[2, a] = count, first, second
         loglik = 0.0
-        for i in range(bins.shape[1]):
-            first, last, density = fill_shares(bins[1, i], level, shape, share)
-            slope, slopes, inverse = 0.0, 0.0, 0.0
-            for a in range(first, last):
-                step = (bins[1, i] - shape[1, a]) / shape[2, a]
-                slope += share[a] * step
-                slopes += share[a] * step * step
-                inverse += share[a] / shape[2, a]
+        for i in range(m):
             # A bin has a width: its rows see the curvature of the log-density, too.
-            curvature = slopes - slope * slope - inverse
-            loglik += bins[0, i] * (density + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0))
-            for a in range(first, last):
-                part = bins[0, i] * share[a]
-                sums[0, a] += part
-                sums[1, a] += part * bins[1, i]
-                sums[2, a] += part * bins[2, i]
+            curvature = slopes[i] - slope[i] * slope[i] - inverse[i]
+            loglik += bins[0, i] * (density[i] + 0.5 * curvature * max(bins[2, i] - bins[1, i] ** 2, 0.0))
         everything = sums[0].sum()
         for a in range(c):
             count = max(sums[0, a], 1e-9)
@@ -81,19 +85,19 @@ def climb(bins, shape, floor, iterations, needed=-np.inf):  # type: ignore[no-un
     return loglik
 
 
-@njit
-def choose_shape(bins, mean, spread, start, reach, error2):  # type: ignore[no-untyped-def]
+def choose_shape(
+    bins: Array, mean: float, spread: float, start: Array, reach: int, error2: float
+) -> tuple[Array, float]:
     """The mixture with the highest evidence, ``[3, c]``, and its log-likelihood less the cost of its Gaussians.
 
     One Gaussian more as long as that pays, or two more do; ``reach`` is how many more or fewer are tried than
     ``start [3, c]`` has. With other numbers, or where there was one, a row of Gaussians is tried, too; ``error2`` is
     that of :func:`.likelihood`, and blurs it.
     """
-    cost = 1.5 * np.log(max(bins[0].sum(), 2.0))
+    cost = 1.5 * math.log(max(bins[0].sum(), 2.0))
     floor = max((NARROWEST * spread) ** 2, VARIANCE_FLOOR)
-    best = np.empty((3, 1))
-    best[0, 0], best[1, 0], best[2, 0] = 1.0, mean, max(spread**2, VARIANCE_FLOOR)
-    top = climb(bins, best.copy(), floor, 1)
+    best = np.array([[1.0], [mean], [max(spread**2, VARIANCE_FLOOR)]])
+    top = climb(bins, best.copy(), floor, 1, -np.inf)
     known = 1 if start.shape[1] == ROW else start.shape[1]
     if reach > 0 or start.shape[1] == ROW:
         row, value = fit_row(bins, mean, spread, error2)
@@ -101,10 +105,8 @@ def choose_shape(bins, mean, spread, start, reach, error2):  # type: ignore[no-u
             top, best = value, row
     behind = 0
     for c in range(max(known - reach, 2), min(known + reach, MOST_COMPONENTS) + 1):
-        if c == known:
-            winner, value = _as_before(start, mean, spread, floor), 0.0
-        else:
-            winner, value = _from_scratch(bins, mean, spread, floor, c)
+        begins = (start, mean, spread, floor)
+        winner = _as_before(*begins) if c == known else _from_scratch(bins, *begins[1:], c)
         value = climb(bins, winner, floor, POLISH_STEPS, top + cost * (c - 1)) - cost * (c - 1)
         if value > top:
             top, best, behind = value, winner, 0
@@ -115,8 +117,7 @@ def choose_shape(bins, mean, spread, start, reach, error2):  # type: ignore[no-u
     return best, top
 
 
-@njit
-def _as_before(start, mean, spread, floor):  # type: ignore[no-untyped-def]
+def _as_before(start: Array, mean: float, spread: float, floor: float) -> Array:
     """A known shape, moved and stretched to a mean and a spread."""
     middle = (start[0] * start[1]).sum()
     stretch = spread / np.sqrt((start[0] * (start[2] + (start[1] - middle) ** 2)).sum())
@@ -128,7 +129,7 @@ def _as_before(start, mean, spread, floor):  # type: ignore[no-untyped-def]
 
 @njit
 def _from_scratch(bins, mean, spread, floor, c):  # type: ignore[no-untyped-def]
-    """The better of two mixtures of ``c`` Gaussians, and its log-likelihood."""
+    """The better of two mixtures of ``c`` Gaussians."""
     value, winner = -np.inf, np.empty((3, c))
     for wide in (False, True):
         shape = np.empty((3, c))
@@ -138,13 +139,13 @@ def _from_scratch(bins, mean, spread, floor, c):  # type: ignore[no-untyped-def]
             place = (a + 0.5) / c
             shape[1, a] = mean if wide else mean + spread * (4.0 * place - 2.0) * 0.8
             shape[2, a] = max((spread * (0.3 * 8.0**place if wide else 1.2 / np.sqrt(c))) ** 2, floor)
-        trial = climb(bins, shape, floor, SHAPE_STEPS)
+        trial = climb(bins, shape, floor, SHAPE_STEPS, -np.inf)
         if trial > value:
             value, winner = trial, shape
-    return winner, value
+    return winner
 
 
-@njit
+@vectorised
 def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
     """Where a shape must be moved to, and how far stretched, to fit a histogram best: by EM from equal moments."""
     mean = (shape[0] * shape[1]).sum()
@@ -152,23 +153,25 @@ def move_and_stretch(bins, shape, spread):  # type: ignore[no-untyped-def]
     n = bins[0].sum()
     stretch = spread / np.sqrt(variance)
     move = (bins[0] * bins[1]).sum() / n - stretch * mean
-    c = shape.shape[1]
-    share = np.empty(c)
+    c, m = shape.shape[1], bins.shape[1]
+    shares, density, places = np.empty((c, m)), np.empty(m), np.empty(m)
     floor = np.sqrt(VARIANCE_FLOOR / shape[2].min())
     for _ in range(ROW_STEPS if c == ROW else SHAPE_STEPS):
-        level = np.log(shape[0]) - 0.5 * (LOG_2PI + np.log(shape[2]))
+        for i in range(m):
+            places[i] = (bins[1, i] - move) / stretch
+        fill_shares(places, shape, c == ROW, shares, density)
         inverse, pull, square, product = 0.0, 0.0, 0.0, 0.0
-        for i in range(bins.shape[1]):
-            off = bins[1, i] - move
-            # Of rows that are all alike rounding may leave less than nothing.
-            off2 = max(bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0)
-            first, last, _ = fill_shares(off / stretch, level, shape, share)
-            for a in range(first, last):
-                part = bins[0, i] * share[a] / shape[2, a]
+        for a in range(c):
+            narrow, mean = 1.0 / shape[2, a], shape[1, a]
+            for i in range(m):
+                off = bins[1, i] - move
+                # Of rows that are all alike rounding may leave less than nothing.
+                off2 = max(bins[2, i] - 2.0 * move * bins[1, i] + move * move, 0.0)
+                part = bins[0, i] * shares[a, i] * narrow
                 inverse += part
-                pull += part * (off - stretch * shape[1, a])
+                pull += part * (off - stretch * mean)
                 square += part * off2
-                product += part * off * shape[1, a]
+                product += part * off * mean
         new = max((-product + np.sqrt(product * product + 4.0 * n * square)) / (2.0 * n), floor)
         step = pull / inverse
         move += step

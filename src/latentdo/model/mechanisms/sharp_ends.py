@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.histograms import highest, likelihood, lowest, outermost
 from latentdo.model.mechanisms.noise import ROW, VARIANCE_FLOOR
+from latentdo.model.transcendental import LOWEST, fast_exp, fast_log
 
 TAIL = 3.72
 """Standard score of the share of a law, 1e-4, that a row may leave out at its far end."""
@@ -112,11 +113,11 @@ def likeliest_law(n, middle, level, decay):  # type: ignore[no-untyped-def]
     return n * value, k * decay, np.exp((level - np.log(k)) / decay)
 
 
-@njit
+@vectorised
 def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
     """The likeliest noise with a sharp end on one side, ``dropped`` bins left out beyond it, ``[3, c]``."""
     m = bins.shape[1] - dropped
-    mass, place = np.empty(m), np.empty(m)
+    mass, place, logs = np.empty(m), np.empty(m), np.empty(m)
     for i in range(m):
         j = i + dropped if side > 0 else m - 1 - i
         mass[i], place[i] = bins[0, j], side * bins[1, j]
@@ -124,14 +125,18 @@ def fit_sharp(bins, spread, side, dropped):  # type: ignore[no-untyped-def]
     best, n = -np.inf, mass.sum()
     gap, decay, start, scale = 0.0, 1.0, 1.0, 1.0
     gaps, decays = GAPS * spread, DECAYS
-    for turn in range(REFINEMENTS):
+    for _ in range(REFINEMENTS):
         for trial in gaps:
-            logs = np.log(place - low + trial)
-            middle = (mass * logs).sum() / n
-            powers = np.exp(0.5 * decays[0] * logs)
+            middle = 0.0
+            for i in range(m):
+                logs[i] = fast_log(place[i] - low + trial)
+                middle += mass[i] * logs[i]
+            middle /= n
             for power in decays:
-                powers = np.exp(power * logs) if turn else powers * powers
-                value, a, s = likeliest_law(n, middle, np.log((mass * powers).sum() / n), power)
+                total = 0.0
+                for i in range(m):
+                    total += mass[i] * fast_exp(min(max(power * logs[i], LOWEST), -LOWEST))
+                value, a, s = likeliest_law(n, middle, np.log(total / n), power)
                 if value > best:
                     best, gap, decay, start, scale = value, trial, power, a, s
         gaps, decays = gap * NEARER_GAPS, decay * NEARER_DECAYS

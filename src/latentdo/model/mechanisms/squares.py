@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentdo.compilation import njit
-from latentdo.model.mechanisms.histograms import fill_shares
-from latentdo.model.mechanisms.noise import LOG_2PI, NEGLIGIBLE
+from latentdo.compilation import njit, vectorised
+from latentdo.model.mechanisms.noise import BLOCK, fill_shares
 
 WITHIN = 8
 """Points within each Gaussian of a row at which scores are computed, and between which they are interpolated."""
@@ -19,27 +18,27 @@ LEAST_CURVATURE = 0.05
 noise may be flat."""
 
 
-@njit
+@vectorised
 def as_squares(raw, scale, weights, shape, values, precision, shifted):  # type: ignore[no-untyped-def]
     """Fill weights and values ``[n]`` of the least-squares problem that noise of a shape makes of a regression."""
-    c = shape.shape[1]
-    level = np.log(shape[0]) - 0.5 * np.log(shape[2])
-    means, inverses, terms = shape[1], 1.0 / shape[2], np.empty(c)
-    for i in range(raw.shape[0]):
-        top = -np.inf
+    n, c = raw.shape[0], shape.shape[1]
+    shares, density, places = np.empty((c, BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
+    inverse, pull = np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        for i in range(m):
+            places[i] = raw[first + i] / scale[first + i]
+            inverse[i], pull[i] = 0.0, 0.0
+        fill_shares(places[:m], shape, False, shares, density[:m])
         for a in range(c):
-            off = raw[i] / scale[i] - means[a]
-            terms[a] = level[a] - 0.5 * off * off * inverses[a]
-            top = max(top, terms[a])
-        total, inverse, pull = 0.0, 0.0, 0.0
-        for a in range(c):
-            if terms[a] - top > NEGLIGIBLE:
-                part = np.exp(terms[a] - top)
-                total += part
-                inverse += part * inverses[a]
-                pull += part * inverses[a] * means[a]
-        precision[i] = weights[i] * inverse / (total * scale[i] ** 2)
-        shifted[i] = values[i] - scale[i] * pull / inverse
+            narrow, mean = 1.0 / shape[2, a], shape[1, a]
+            for i in range(m):
+                inverse[i] += shares[a, i] * narrow
+                pull[i] += shares[a, i] * narrow * mean
+        for i in range(m):
+            unit = scale[first + i]
+            precision[first + i] = weights[first + i] * inverse[i] / (unit * unit)
+            shifted[first + i] = values[first + i] - unit * pull[i] / inverse[i]
 
 
 @njit
@@ -52,14 +51,12 @@ def fill_scores(values, shape, error2, losses, scores, curvatures):  # type: ign
     c = shape.shape[1]
     blurred = shape.copy()
     blurred[2] += error2
-    level = np.log(blurred[0]) - 0.5 * (LOG_2PI + np.log(blurred[2]))
-    share = np.empty(c)
     points = c * WITHIN + 1
-    grid, heights, slopes = np.empty(points), np.empty(points), np.empty(points)
+    grid = np.empty(points)
     for m in range(points):
         a = min(m // WITHIN, c - 1)
         grid[m] = shape[1, a] + np.sqrt(shape[2, a]) * (2.0 * (m - a * WITHIN) / WITHIN - 1.0)
-        heights[m], slopes[m] = _loss(grid[m], level, blurred, share)
+    heights, slopes = _losses(grid, blurred)
     low, high = grid[0], grid[-1]
     per = N_PLACES / (high - low)
     begin, m = np.empty(N_PLACES + 1, np.int64), 0
@@ -78,21 +75,29 @@ def fill_scores(values, shape, error2, losses, scores, curvatures):  # type: ign
             curvatures[i] = (slopes[m + 1] - slopes[m]) / width
             losses[i] = (1.0 - part) * heights[m] + part * heights[m + 1]
             losses[i] -= 0.5 * part * (1.0 - part) * width * width * curvatures[i]
-        else:
-            losses[i], scores[i] = _loss(values[i], level, blurred, share)
-            curvatures[i] = 1.0 / blurred[2, 0 if values[i] <= low else c - 1]
+    outside = np.flatnonzero((values <= low) | (values >= high))
+    losses[outside], scores[outside] = _losses(values[outside], blurred)
+    for m in range(outside.size):
+        i = outside[m]
+        curvatures[i] = 1.0 / blurred[2, 0 if values[i] <= low else c - 1]
 
 
-@njit
-def _loss(value, level, shape, share):  # type: ignore[no-untyped-def]
-    """Minus the log-density of a row of Gaussians with its strays at a value, and the slope there."""
-    first, last, density = fill_shares(value, level, shape, share)
-    score, stray = 0.0, 1.0
-    for a in range(first, last):
-        score += share[a] * (value - shape[1, a]) / shape[2, a]
-        stray -= share[a]
-    low, high = shape[1, 0], shape[1, -1]
-    return -density, score + stray * (value - 0.5 * (low + high)) / (0.5 * (high - low)) ** 2
+@vectorised
+def _losses(values, shape):  # type: ignore[no-untyped-def]
+    """Minus the log-density of a row of Gaussians with its strays at values, and its slopes there, ``[n]`` each."""
+    n, c = values.shape[0], shape.shape[1]
+    shares, losses, scores, stray = np.empty((c, n)), np.empty(n), np.zeros(n), np.ones(n)
+    fill_shares(values, shape, True, shares, losses)
+    for a in range(c):
+        narrow, mean = 1.0 / shape[2, a], shape[1, a]
+        for i in range(n):
+            scores[i] += shares[a, i] * (values[i] - mean) * narrow
+            stray[i] -= shares[a, i]
+    low, high = shape[1, 0], shape[1, c - 1]
+    for i in range(n):
+        losses[i] = -losses[i]
+        scores[i] += stray[i] * (values[i] - 0.5 * (low + high)) / (0.5 * (high - low)) ** 2
+    return losses, scores
 
 
 @njit

@@ -57,6 +57,7 @@ def fit_noise(
         shape,
         floor,
         FRESH_NOISE_STEPS if noise is not start else WARM_NOISE_STEPS,
+        -np.inf,
     )
     return Noise(*shape)
 

@@ -111,7 +111,7 @@ class _Lattice:
         iterations: int,
     ) -> None:
         """EM from one guess; kept if it is the best for this parent set so far."""
-        rows = np.column_stack([phi, self.z[:, j]])
+        rows = np.ascontiguousarray(np.column_stack([phi, self.z[:, j]]))
         n, q = phi.shape
         moments = rows.T @ rows[:, -1]
         products = np.empty((q + 1, q + 1))

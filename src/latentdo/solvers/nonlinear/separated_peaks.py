@@ -39,7 +39,8 @@ def divide(problem: Problem, state: State) -> tuple[Array, NDArray[np.int8]]:
 def _peaks(problem: Problem, state: State, k: int, j: int, rows: Array) -> list[Array]:
     """The rows (weighted) by the peaks of ``j``'s own mechanism in regime ``k``; all of them if there is one."""
     residual = state.residual(problem.z, j, k)
-    shape, _ = choose_shape(*histogram(residual, rows), UNKNOWN, PEAKS, 0.0)
+    bins, mean, spread = histogram(residual, rows)
+    shape, _ = choose_shape(bins, mean, spread, UNKNOWN, PEAKS, 0.0)
     noise = Noise(*shape)
     if noise.is_row:
         return [rows]  # its law has one peak

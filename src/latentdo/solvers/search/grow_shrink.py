@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @njit
 def _score(j, members, data):  # type: ignore[no-untyped-def]
     """Score of ``j`` with the parents in ``members [d]``."""
-    moments, counts, fixed, cost, imperfect, max_parents, edge_prior, shares = data
+    moments, counts, fixed, cost, imperfect, exhaustive, max_parents, edge_prior, shares = data
     parents = np.flatnonzero(members)
     if parents.shape[0] > max_parents:
         return -np.inf
@@ -36,8 +36,8 @@ def _score(j, members, data):  # type: ignore[no-untyped-def]
     for i in parents:
         prior += edge_prior[i, j]
     chosen = shares[:, j].copy()
-    regimes = RegimeData(moments, counts, np.ascontiguousarray(fixed[:, j]), cost, imperfect)
-    return prior + parent_set_score(regimes, j, parents, True, chosen)
+    regimes = RegimeData(moments, counts, np.ascontiguousarray(fixed[:, j]), cost, imperfect, exhaustive)
+    return prior + parent_set_score(regimes, j, parents, chosen)
 
 
 @njit
@@ -167,6 +167,7 @@ def improve(
         fixed,
         target_costs(problem, target_prior, len(counts)),
         problem.imperfect,
+        True,
         problem.constraints.max_parents,
         problem.penalties.edge_prior,
         shares,

@@ -75,7 +75,7 @@ def knowing(**what: NDArray[Any]) -> Known:
 
 @njit
 def two_mechanisms(  # type: ignore[no-untyped-def]
-    rows, n_first, n_second, known, weights, second, iterations, tolerance, fewest=0.0
+    rows, n_first, n_second, known, weights, second, iterations, tolerance, fewest
 ):
     """EM for the two-mechanism mixture; returns its log-likelihood, minus infinity if a mechanism dies.
 
@@ -227,28 +227,28 @@ def minority_table(  # type: ignore[no-untyped-def]
     second = np.empty(n)
     count = repeats.sum() if repeats.size else float(n)
     known = Known(np.empty(0), np.empty((0, 0)), np.empty(0, np.int64), np.empty(0, np.int8), groups, repeats)
-    rows = np.ones((n, n_candidates + 2))
     for mask in range(1 << n_candidates):
         size, prior, parent_set = 0, 0.0, -1
         for a in range(n_candidates):
             if mask >> a & 1:
                 size += 1
-                for i in range(n):
-                    rows[i, size] = z[i, candidates[a]]
                 prior += edge_prior[candidates[a], variable]
                 subset = mask & ~(1 << a)
                 if parent_set < 0 or loglik[subset] > loglik[parent_set]:
                     parent_set = subset
         if size > max_parents:
             continue
-        for i in range(n):
-            rows[i, size + 1] = z[i, variable]
+        rows, column = np.ones((n, size + 2)), 1
+        for a in range(n_candidates):
+            if mask >> a & 1:
+                rows[:, column] = z[:, candidates[a]]
+                column += 1
+        rows[:, column] = z[:, variable]
         n_second = size + 1 if imperfect else 1
-        view = rows[:, : size + 2]
         for start in range(starts.shape[1] if size <= SMALL_LINEAR_SET else 0):
             second[:] = starts[:, start]
             value = two_mechanisms(
-                view, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE
+                rows, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE, 0.0
             )
             if value > loglik[mask]:
                 loglik[mask] = value
@@ -256,7 +256,7 @@ def minority_table(  # type: ignore[no-untyped-def]
         if parent_set >= 0:
             second[:] = posterior[parent_set]
             value = two_mechanisms(
-                view, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE
+                rows, size + 1, n_second, known, weights, second, iterations, MINORITY_TOLERANCE, 0.0
             )
             if value > loglik[mask]:
                 loglik[mask] = value

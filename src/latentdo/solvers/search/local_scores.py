@@ -214,6 +214,8 @@ class RegimeData(NamedTuple):
         What a target costs in every regime.
     imperfect : bool
         Whether intervened mechanisms may use the parents.
+    exhaustive : bool
+        Whether every regime that no earlier start explained is a start of its own, see :func:`choose_targets`.
     """
 
     moments: NDArray[np.float64]
@@ -221,10 +223,11 @@ class RegimeData(NamedTuple):
     fixed: NDArray[np.int8]
     target_cost: NDArray[np.float64]
     imperfect: bool
+    exhaustive: bool = True
 
 
 @njit
-def parent_set_score(data, variable, parents, exhaustive, shares):  # type: ignore[no-untyped-def]
+def parent_set_score(data, variable, parents, shares):  # type: ignore[no-untyped-def]
     """Score of ``variable`` given ``parents`` (without the parents' prior), the sharing regimes chosen on the way."""
     moments = data.moments
     n_regimes = moments.shape[0]
@@ -237,7 +240,7 @@ def parent_set_score(data, variable, parents, exhaustive, shares):  # type: igno
                 grams[k, a, b] = moments[k, index[a], index[b]]
     own = np.empty(n_regimes)
     own_scores(grams, data.counts, data.imperfect, data.target_cost, np.zeros((size, size)), own)
-    return choose_targets(grams, data.counts, data.fixed, own, exhaustive, shares)
+    return choose_targets(grams, data.counts, data.fixed, own, data.exhaustive, shares)
 
 
 @njit
@@ -269,12 +272,12 @@ def score_table(  # type: ignore[no-untyped-def]
         if size > max_parents:
             continue
         chosen[:] = shares
-        table[mask] = prior + parent_set_score(data, variable, parents[:size], True, chosen)
+        table[mask] = prior + parent_set_score(data, variable, parents[:size], chosen)
     return table
 
 
 @njit
-def greedy_parents(data, variable, allowed, first, limit, exhaustive, shares):  # type: ignore[no-untyped-def]
+def greedy_parents(data, variable, allowed, first, limit, shares):  # type: ignore[no-untyped-def]
     """Up to ``limit`` parents among ``allowed``, after those in ``first``.
 
     Half of the free places go to the best *single* additions, the others to a greedy path: children explain a variable
@@ -300,7 +303,7 @@ def greedy_parents(data, variable, allowed, first, limit, exhaustive, shares):  
             if in_race[a]:
                 path[length] = allowed[a]
                 trial[:] = shares
-                scores[a] = parent_set_score(data, variable, path[: length + 1], exhaustive, trial)
+                scores[a] = parent_set_score(data, variable, path[: length + 1], trial)
         order = np.argsort(-scores)
         if scores[order[0]] == -np.inf:  # too few rows for one more parent: nothing is left to rank
             break

@@ -52,7 +52,8 @@ def score_parent_sets(
     shares = np.ones_like(fixed, dtype=bool) if targets is None else targets == 0
 
     def score(j: int, own: NDArray[np.int64], required: int) -> NDArray[np.float64]:
-        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
+        known = np.ascontiguousarray(fixed[:, j])
+        data = RegimeData(moments.matrices, counts, known, cost, problem.imperfect)
         return np.asarray(
             score_table(
                 data,
@@ -93,18 +94,17 @@ def screen_parents(
         must = problem.constraints.required[:, j] | (adjacency[:, j] == 1)
         first = np.flatnonzero(must & problem.constraints.allowed[:, j])
         shares = np.ones(len(counts), dtype=bool) if targets is None else targets[:, j] == 0
-        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
-        exhaustive = targets is None
+        known = np.ascontiguousarray(fixed[:, j])
+        data = RegimeData(moments.matrices, counts, known, cost, problem.imperfect, targets is None)
         surplus = max(first.size - max(limit - SPARE, 1), 0)
         if surplus:
             without = [
-                parent_set_score(data, j, np.delete(first, a), exhaustive, shares.copy())
-                for a in range(first.size)
+                parent_set_score(data, j, np.delete(first, a), shares.copy()) for a in range(first.size)
             ]
             core = first[np.argsort(without, kind="stable")[:surplus]]
         else:
             core = first[:0]
-        chosen = greedy_parents(data, j, allowed, first, limit + core.size, exhaustive, shares)
+        chosen = greedy_parents(data, j, allowed, first, limit + core.size, shares)
         chosen = np.setdiff1d(chosen, core)
         candidates[j, : chosen.size] = chosen
         cores.append(core)
@@ -128,9 +128,10 @@ def choose_all_targets(
     for j in range(problem.n_variables) if variables is None else variables:
         shares = np.ones(len(counts), dtype=bool)
         parents = np.flatnonzero(adjacency[:, j])
-        data = RegimeData(moments.matrices, counts, fixed[:, j], cost, problem.imperfect)
+        known = np.ascontiguousarray(fixed[:, j])
+        data = RegimeData(moments.matrices, counts, known, cost, problem.imperfect)
         scores[j] = problem.penalties.edge_prior[parents, j].sum()
-        scores[j] += parent_set_score(data, j, parents, True, shares)
+        scores[j] += parent_set_score(data, j, parents, shares)
         targets[:, j] = ~shares
     return targets, scores
 
@@ -206,8 +207,8 @@ def target_probabilities(
             for value in (0, 1):
                 fixed = targets[:, j].copy()
                 fixed[k] = value
-                data = RegimeData(moments.matrices, counts, fixed, cost, problem.imperfect)
-                scores[value] = parent_set_score(data, j, parents, False, fixed == 0)
+                data = RegimeData(moments.matrices, counts, fixed, cost, problem.imperfect, exhaustive=False)
+                scores[value] = parent_set_score(data, j, parents, fixed == 0)
             probabilities[k, j] = expit(scores[1] - scores[0]) if np.isfinite(scores).any() else targets[k, j]
     probabilities[0] = 0.0  # the reference, whoever was found to belong to it
     return probabilities

@@ -35,12 +35,13 @@ def bound_by_lines(
 ) -> Bound:
     """What lines with Gaussian noise would score, every set with the regimes that had best share its mechanism."""
     moments, counts = statistics.moments.matrices, statistics.counts
-    data = RegimeData(moments, counts, problem.fixed(len(counts))[:, j], target_cost, problem.imperfect)
+    known = np.ascontiguousarray(problem.fixed(len(counts))[:, j])
+    data = RegimeData(moments, counts, known, target_cost, problem.imperfect)
     lines = _Lines(learner, problem, statistics)
 
     def bound(parents: NDArray[np.int64]) -> float:
         shares = np.ones(len(counts), dtype=bool)
-        return float(parent_set_score(data, lines.variable(j), lines(parents), True, shares))
+        return float(parent_set_score(data, lines.variable(j), lines(parents), shares))
 
     return bound
 

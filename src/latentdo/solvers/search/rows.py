@@ -407,9 +407,10 @@ class RowLearner(FreeTargets):
             length = (statistics.design.shape[1] - 1) // problem.n_variables
             functions = (parents[:, None] * length + np.arange(min(length, SHARING_FUNCTIONS))).ravel()
             counts, cost = statistics.counts, target_costs(problem, None, len(known))
-            data = RegimeData(statistics.moments.matrices, counts, known, cost, problem.imperfect)
+            free = np.ascontiguousarray(known)
+            data = RegimeData(statistics.moments.matrices, counts, free, cost, problem.imperfect)
             guess = np.ones(len(known), dtype=bool)
-            parent_set_score(data, j * length, functions, True, guess)
+            parent_set_score(data, j * length, functions, guess)
             starts.append(guess)
         if model is not None:
             shares = known != TARGET

@@ -83,11 +83,10 @@ def noise_gain(rows: NDArray[np.float64], spread: float, repeats: NDArray[np.flo
     plain = -0.5 * count * float(LOG_2PI + np.log((weights * residual**2).sum() / count) + 1.0)
     trials = [(sinh_arcsinh_loglik(residual, weights, skewed=skewed), 1 + skewed) for skewed in (False, True)]
     values = np.column_stack([rows[:, :-1], rows[:, -1] / spread])
-    fitted = fit_rows(values, weights * scale, UNKNOWN, MAX_NOISE_GAUSSIANS, ROW_TURNS)
-    coefficients, growth, shape, _ = fitted
-    shaped = LinearMechanism(coefficients, Noise(*shape), growth=growth)
+    fit = fit_rows(values, weights * scale, UNKNOWN, MAX_NOISE_GAUSSIANS, ROW_TURNS)
+    shaped = LinearMechanism(fit.coefficients, Noise(*fit.shape), growth=fit.growth)
     loglik = float((weights * shaped.log_density(values[:, 1:-1], values[:, -1])).sum())
-    trials.append((loglik, shaped.n_parameters - coefficients.size - 1))
+    trials.append((loglik, shaped.n_parameters - fit.coefficients.size - 1))
     gains = [(loglik - plain) * scale - 0.5 * extra * np.log(n) for loglik, extra in trials]
     return max(0.0, *(float(gain) for gain in gains))
 

@@ -89,7 +89,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
             view = np.ascontiguousarray(problem.design[rows][:, columns])
             for guess in guesses(density.log_density, z[:, j], units):
                 value = two_mechanisms(
-                    view, 0, columns.size - 1, density, weights, guess, SPLIT_GLANCE, MINORITY_TOLERANCE
+                    view, 0, columns.size - 1, density, weights, guess, SPLIT_GLANCE, MINORITY_TOLERANCE, 0.0
                 )
                 if value > top:
                     top, best = value, _Split(0.0, rows, guess, base, columns, base is bases[0])
@@ -98,7 +98,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
     view = np.ascontiguousarray(problem.design[rows][:, best.columns])
     density, share = knowing(log_density=best.base(rows), **company), best.share.copy()
     value = two_mechanisms(
-        view, 0, best.columns.size - 1, density, weights, share, SPLIT_STEPS, MINORITY_TOLERANCE
+        view, 0, best.columns.size - 1, density, weights, share, SPLIT_STEPS, MINORITY_TOLERANCE, 0.0
     )
     return replace(best, gain=float(value) - now, share=share) if value > now else None
 
@@ -114,7 +114,7 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
     n_second = split.columns.size - 1
     density = knowing(log_density=split.base(rows), groups=units.numbers(), repeats=units.repeats())
     two_mechanisms(
-        view, 0, n_second, density, np.ones(rows.size), share, SPLIT_EXTENSION_STEPS, MINORITY_TOLERANCE
+        view, 0, n_second, density, np.ones(rows.size), share, SPLIT_EXTENSION_STEPS, MINORITY_TOLERANCE, 0.0
     )
     return share
 

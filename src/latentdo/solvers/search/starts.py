@@ -138,7 +138,7 @@ def _tails(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
 def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[np.float64]:
     """Posterior of the second mechanism of variable ``j`` for all rows, given its parents."""
     parents = np.flatnonzero(adjacency[:, j])
-    rows = np.column_stack([problem.design[:, 0], problem.z[:, parents], problem.z[:, j]])
+    rows = np.ascontiguousarray(problem.design[:, np.concatenate([[0], 1 + parents, [1 + j]])])
     n_first = parents.size + 1
     n_second = n_first if problem.imperfect else 1
     best, found = -np.inf, np.zeros(problem.n_rows)
@@ -155,6 +155,7 @@ def _minority(problem: Problem, adjacency: NDArray[np.int8], j: int) -> NDArray[
             second,
             FINAL_MINORITY_STEPS,
             FINAL_MINORITY_TOLERANCE,
+            0.0,
         )
         if value > best:
             best, found = value, second

@@ -508,6 +508,10 @@ FAMILY_STILL: Final = 1.0
 """Rows that may have come or gone, in all, before a mechanism is fitted again: a fit is a maximum, so that what is lost
 goes with their square."""
 
+SPLIT_STILL: Final = 0.005
+"""Share of the rows that may have come or gone before those who follow a mechanism are split anew: fewer than the
+smallest regime that pays."""
+
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: fits
 # ---------------------------------------------------------------------------------------------------------------

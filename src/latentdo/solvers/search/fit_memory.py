@@ -1,4 +1,4 @@
-"""To which rows mechanisms were fitted, so that no fit is made twice.
+"""To which rows mechanisms were fitted, and which rows were split, so that nothing is done twice.
 
 A fit is a maximum: while hardly a row has come or gone since, another would not be better by anything to speak of.
 """
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.model.mechanisms.base import Mechanism
-from latentdo.solvers.settings import FAMILY_STILL
+from latentdo.solvers.search.splits import Split
+from latentdo.solvers.settings import FAMILY_STILL, SPLIT_STILL
 
 Array = NDArray[np.float64]
 Place = tuple[int, tuple[int, ...]]
@@ -29,10 +30,11 @@ class _Made(NamedTuple):
 
 
 class FitMemory:
-    """What is remembered of the mechanisms that are still around."""
+    """What is remembered of the mechanisms that are still around, and of the last split of every variable."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()
+        self._splits: dict[Place, tuple[Array, Split | None]] = {}
 
     def __reduce__(self) -> tuple[type[FitMemory], tuple[()]]:
         return FitMemory, ()  # another process has other mechanisms
@@ -63,6 +65,18 @@ class FitMemory:
         self._made[found] = _Made(place, weights, chosen)
         return found
 
+    def split(self, make: Callable[[], Split | None], place: Place, weights: Array) -> Split | None:
+        """What ``make`` gives, or gave when the rows that follow a mechanism had nearly these weights ``[n]``.
 
-def _still(then: Array | None, now: Array) -> bool:
-    return then is not None and float(np.abs(now - then).sum()) < FAMILY_STILL
+        A regime that is born elsewhere, and keeps to the mechanism, leaves them as they were.
+        """
+        before = self._splits.get(place)
+        if before is not None and _still(before[0], weights, SPLIT_STILL * len(weights)):
+            return before[1]
+        found = make()
+        self._splits[place] = weights, found
+        return found
+
+
+def _still(then: Array | None, now: Array, most: float = FAMILY_STILL) -> bool:
+    return then is not None and then.shape == now.shape and float(np.abs(now - then).sum()) < most

@@ -196,7 +196,7 @@ def _two(
         count = float(leaving.sum())
         if min(count, total - count) < problem.min_rows:
             break
-        fit: Callable[..., Any] = fits.fit if step in (0, steps - 1) else fits.refit
+        fit: Callable[..., Any] = fits.fit if step == steps - 1 else fits.refit
         remaining = counted - leaving + staying
         stays = fit(*rows_that_count(x, y, remaining), stays)
         some = leaving > FAMILY_FAINT

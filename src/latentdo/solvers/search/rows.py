@@ -226,7 +226,14 @@ class RowLearner(FreeTargets):
         self, problem: Problem, state: State, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
         """See :class:`.learner.Learner`."""
-        return split_by_family(problem, state, variable, rows, self)
+
+        def split() -> Split | None:
+            found = split_by_family(problem, state, variable, rows, self)
+            return None if found is None else found.among(problem.n_rows, rows)
+
+        place = (variable, tuple(np.flatnonzero(state.adjacency[:, variable]).tolist()))
+        found = self.memory.split(split, place, state.following(variable))
+        return None if found is None else found._replace(share=found.share[rows])
 
     def split_exception(
         self, problem: Problem, state: State, variable: int, regime: int

@@ -36,6 +36,12 @@ class Split(NamedTuple):
     share: NDArray[np.float64]
     reference_stays: bool = True
 
+    def among(self, n_rows: int, rows: NDArray[np.int64]) -> Split:
+        """The same with the parts of all rows, of whom only these may leave."""
+        share = np.zeros(n_rows)
+        share[rows] = self.share
+        return self._replace(share=share)
+
 
 def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> Split | None:
     """The best split of some rows of a regime by a line, or a constant, beside what they follow now.

@@ -167,7 +167,7 @@ def choose_targets(grams, counts, fixed, own, exhaustive, best_shares):  # type:
     contrast = np.empty(size)
     shares = np.empty(n_regimes, dtype=np.bool_)
     covered = np.zeros(n_regimes, dtype=np.bool_)
-    best = -np.inf
+    best, most = -np.inf, 0.0
     for start in range(-1, n_regimes if exhaustive else 0):
         if start >= 0 and (covered[start] or fixed[start] == TARGET or counts[start] <= EMPTY):
             continue
@@ -183,8 +183,9 @@ def choose_targets(grams, counts, fixed, own, exhaustive, best_shares):  # type:
             else:
                 score += own[k]
         score += _reference_score(pooled, count, factor)
-        if start < 0 or score > best:
-            best = score
+        # Two regimes may be each other's exception at the same price: more rows are the rule.
+        if start < 0 or score > best + SCORE_ROUNDING or (score > best - SCORE_ROUNDING and count > most):
+            best, most = score, count
             best_shares[:] = shares
     _pool(grams, best_shares, size, pooled)
     return _polish(grams, counts, fixed, own, best_shares, pooled, factor, best)

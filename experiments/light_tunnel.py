@@ -133,7 +133,9 @@ def main() -> None:
         for told in options.told.split(",")
         for seed in runner.seeds_of(options.seeds, [0])
     ]
-    frame = runner.run("light_tunnel", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "light_tunnel", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     hidden = ["key", "data", "versions", "version", "date", "memory_mb", "seconds"]
     print(f"\n{runner.machine()}\n{frame.drop(columns=hidden).T.to_string()}")
 

@@ -115,7 +115,7 @@ def named_rows(X: pd.DataFrame, rows: dict[str, Any], column: str) -> tuple[pd.D
     names = rows["ids"]
     if names.isna().any():
         raise ValueError(
-            f"row {names.index[names.isna()][0]} has no name in column {column!r} (--id-column)."
+            f"row {names.index[names.isna()][0]} (counted from 0) has no name in column {column!r} (--id-column)."
         )
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]

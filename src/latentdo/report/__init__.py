@@ -133,6 +133,8 @@ def render_report(
         assignment=rows.assignment(result),
         doubtful_rows=rows.doubtful_rows(result, numbers),
         row_data=rows.row_data(result, numbers),
+        rows_are_counted=not isinstance(X, pd.DataFrame)
+        or (X.index.name is None and X.index.dtype.kind in "iu"),
         segments=segments,
         timeline=charts.timeline(result) if segments else None,
         bootstrap=None if support is None else support_tables(result, support),

@@ -163,9 +163,9 @@ def test_logarithms_name_the_cell_and_the_remedy() -> None:
     with pytest.raises(ValueError, match="row 104"):
         Preprocessor.fit(bad, "log", row_index=np.arange(100, 110))
     prep = Preprocessor.fit(x, "log")
-    with pytest.raises(ValueError, match="row 4 .*column 'X2'"):
+    with pytest.raises(ValueError, match=r"row 4 .*column 'X2'"):
         prep.forward(bad)
-    with pytest.raises(ValueError, match="row 4 .*column 'X2'"):
+    with pytest.raises(ValueError, match=r"row 4 .*column 'X2'"):
         prep.log_jacobian(bad)
 
 

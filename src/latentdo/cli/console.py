@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_EDGES = 60
 _MOST_TARGETS = 8
 _MOST_SEGMENTS = 20
+_ARROW = "->"
 _warned: set[str] = set()
 
 
@@ -51,7 +52,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
     """Print records with the same keys as a table."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for key, value in rows[0].items():
-        table.add_column(key, justify="left" if isinstance(value, str) else "right")
+        unbroken = len(_ARROW) if value == _ARROW else None
+        table.add_column(
+            key,
+            justify="left" if isinstance(value, str) else "right",
+            min_width=unbroken,
+            no_wrap=unbroken is not None,
+        )
     for row in rows:
         table.add_row(*(f"{v:.2f}" if isinstance(v, float) else visible(v) for v in row.values()))
     console().print(table)
@@ -72,7 +79,7 @@ def print_result(result: FitResult) -> None:
     surest = [
         {
             "cause": edge.cause,
-            "": "->",
+            "": _ARROW,
             "effect": edge.effect,
             "probability": chance(edge.probability),
             "direction": _direction(edge),
@@ -136,7 +143,7 @@ def print_bootstrap(boot: BootstrapDAG) -> None:
             [
                 {
                     "cause": row["cause"],
-                    "": "->",
+                    "": _ARROW,
                     "effect": row["effect"],
                     "support": percent(row["support"]),
                     "direction": percent(row["direction"]) if row["support"] > 0 else "-",

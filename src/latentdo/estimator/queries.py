@@ -323,6 +323,16 @@ class Questions:
             ]
         return replace(self.result_, checks=tuple(checks)).check_table()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the result, and before there is one, the arguments, as scikit-learn does."""
+        if hasattr(self, "result_"):
+            return self.result_._repr_html_()
+        return str(super()._repr_html_())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for notebooks that ask for all forms at once."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _fitted_rows(self, X: Any) -> tuple[Dataset, Dataset]:
         """The rows that were fitted, as they were passed and as they were fitted: remembered, or given again."""
         result = self.result_

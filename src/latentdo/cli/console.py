@@ -66,13 +66,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
-    from latentdo.report.content import abstention, cautions, edges, regimes
+    from latentdo.report.content import cautions, edges, headline, regimes
     from latentdo.report.messages import chance, percent
 
     for caution in cautions(result):
         warn(caution)
-    for sentence in abstention(result):
-        say(f"{sentence}\n")
+    rows = regimes(result)
+    say(f"{' '.join(headline(result, rows))}\n")  # as at the top of the report
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")
@@ -90,7 +90,6 @@ def print_result(result: FitResult) -> None:
         print_table(surest)
     if len(found) > _MOST_EDGES:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
-    rows = regimes(result)
     groups = "" if result.n_groups is None else f"; {result.n_groups} groups of rows, each in one of them"
     duration = result.model.topology.duration
     lasting = f"; drawn anew after {duration:.3g} units of time" if duration else ""

@@ -47,7 +47,8 @@ def render_report(
     result: FitResult,
     X: pd.DataFrame | NDArray[np.float64] | None = None,
     *,
-    title: str = "Causal graph and hidden interventions",
+    title: str | None = None,
+    story: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
     diagnosis: Diagnosis | Mapping[str, Any] | Sequence[str] | None = None,
     bootstrap: BootstrapDAG | Support | None = None,
@@ -64,6 +65,8 @@ def render_report(
         variable is not continuous.
     title : str
         Heading of the page.
+    story : sequence of str
+        Paragraphs about these data, at the top of the page.
     versions : mapping from str to str, optional
         Versions that made the result; those of the running process by default.
     diagnosis : Diagnosis, mapping or sequence of sentences, optional
@@ -110,7 +113,8 @@ def render_report(
         ("origin-title", "Origin"),
     ]
     page = _template().render(
-        title=title,
+        title=title or "Causal graph and hidden interventions",
+        story=[messages.unbroken(paragraph) for paragraph in story],
         policy=(
             f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
             "base-uri 'none'; form-action 'none'"

@@ -32,6 +32,7 @@ def test_sentences_are_shown_whole_and_tables_stay_tables():
     table = WordyTable(pd.DataFrame({"check": ["x"], "words": [words]}).set_index("check"))
     assert words in table._repr_html_()
     assert "check" in table._repr_html_()
+    assert repr(table.iloc[:0]) == repr(WordyTable(table.iloc[:0]))
     assert type(table[table["words"] == ""]) is pd.DataFrame
     assert "None" in WordyTable(table.iloc[:0])._repr_html_()
     long = WordyTable(pd.DataFrame({"a": range(100)}))._repr_html_()

@@ -19,6 +19,9 @@ class WordyTable(pd.DataFrame):
     Whatever is made of it is an ordinary DataFrame.
     """
 
+    def __repr__(self) -> str:
+        return repr(pd.DataFrame(self))  # which names its class where it is empty
+
     def _repr_html_(self) -> str:
         plain = pd.DataFrame(self)
         if len(plain) == 0:

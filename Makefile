@@ -18,7 +18,7 @@ venv:
 venv-dev:
 	@$(PYTHON) tools/make_venv.py dev
 
-demo: venv ## fit the embedded cytometry data without labels and write results/demo/report.html
+demo: venv ## hidden incidents of a simulated service, then real cells; writes results/demo/report.html
 	$(BIN)/python -m latentdo demo --out results/demo --overwrite
 
 test: lint ## lint, then the fast tests (under ten minutes on two cores)

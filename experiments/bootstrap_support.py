@@ -60,7 +60,9 @@ def main() -> None:
         for kind in KINDS
         for seed in ([1000] if options.smoke else runner.seeds_of(options.seeds, seeds))
     ]
-    frame = runner.run("bootstrap_support", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "bootstrap_support", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; {len(frame)} cells")
     for (labels, kind), part in frame.groupby(["labels", "resample"]):
         truth, hard, consensus = (_numbers(part[c], bits=True) for c in ("truth", "hard", "consensus"))

@@ -55,7 +55,9 @@ def main() -> None:
         for preset, n in (SETTINGS[:1] if options.smoke else SETTINGS)
         for seed in seeds
     ]
-    frame = runner.run("calibration", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "calibration", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     truth, hard, probability = pooled(frame)
     print(
         f"\n{runner.machine()}; {len(frame)} tables, {truth.size} ordered pairs, {truth.mean():.3f} are edges"

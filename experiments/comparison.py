@@ -100,7 +100,9 @@ def main() -> None:
         for row in (chosen[:1] if options.smoke else chosen)
         for method in methods
     ]
-    frame = runner.run("comparison", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "comparison", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}")
     print(pd.crosstab(frame["method"], frame["status"]).to_string())
     keys = ["mechanism", "intervention", "edges_per_node"]

@@ -98,7 +98,9 @@ def main() -> None:
     names = ("method", "intervention", "density", "variant")
     limits = {"n_samples": 400 if options.smoke else 5846, "limit": options.limit}
     cells = [{**dict(zip(names, run, strict=True)), **limits} for run in runs]
-    frame = runner.run("cytometry", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "cytometry", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     columns = ["edges", "hamming_17", "shd_17", "tp_17", "fn_17", "fp_17", "rev_17", "f1_17", "seconds"]
     print(f"\n{runner.machine()}; 17-edge graph; the store has the other two")
     print(frame[[*names, *columns]].to_string(index=False))

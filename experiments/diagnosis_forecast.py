@@ -41,7 +41,9 @@ def main() -> None:
         for separation, n in (SETTINGS[:1] if options.smoke else SETTINGS)
         for seed in ([1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1020)))
     ]
-    frame = runner.run("diagnosis_forecast", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "diagnosis_forecast", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; {len(frame)} cells")
     columns = ["actual_hamming", "hamming", "actual_ari", "reached", "ceiling", "true_regimes", "regimes"]
     columns += ["close_pairs", "edges", "lost_edges"]

@@ -48,7 +48,9 @@ def main() -> None:
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(34))
     size = {"n_samples": 1000, "n_variables": 4} if options.smoke else {"n_samples": 5000, "n_variables": 10}
     cells = [{"noise": noise, "seed": seed, **size} for noise in NOISES for seed in seeds]
-    frame = runner.run("false_alarms", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "false_alarms", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     quiet = (
         frame.assign(quiet=frame["regimes"] == 1).groupby("noise", sort=False)["quiet"].agg(["sum", "size"])
     )

@@ -191,7 +191,7 @@ def main() -> None:
         for told in options.told.split(",")
         if told == "nothing" or not row.startswith("quiet")  # without interventions there is nothing to tell
     ]
-    frame = runner.run("field", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("field", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}\n\n{summary(frame).markdown()}")
 
 

@@ -215,7 +215,7 @@ def main() -> None:
         for case in (list(QUICK)[:1] if options.smoke else chosen)
         for i in range(1 if options.smoke else CASES[case][2])
     ]
-    frame = runner.run("gate", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("gate", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {FIRST_SEED} and up")
     columns = ["hamming", "ari", "regimes", "processor_seconds"]
     print(frame.groupby("case", sort=False)[columns].mean().round(2).to_string())

@@ -65,7 +65,9 @@ def main() -> None:
         for measure in MEASURES
         for seed in seeds
     ]
-    frame = runner.run("gradient_acyclicity", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "gradient_acyclicity", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; 10 variables, 10 000 rows, seeds {options.seeds or '1100:1105'}")
     print(table(frame).to_string(index=False))
 

@@ -265,7 +265,7 @@ def main() -> None:
         for told in (["regimes"] if options.smoke else options.told.split(","))
         if told == "nothing" or not row.startswith("quiet")
     ]
-    frame = runner.run("kinds", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("kinds", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}\n\n{summary(frame).markdown()}")
 
 

@@ -58,7 +58,7 @@ def main() -> None:
         for edges in (1, 4)[: 1 if options.smoke else None]
         for variant in options.variants.split(",")
     ]
-    frame = runner.run("larger", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("larger", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}")
     keys = ["n_variables", "max_targets", "intervention", "edges_per_node", "variant"]
     columns = ["hamming", "true_edges", "ari", "target_f1", "fit_seconds", "memory_mb"]

@@ -1,18 +1,19 @@
 """The light tunnel (Gamella, Peters and Bühlmann 2025): real measurements of a machine whose graph is known.
 
 ``python -m experiments.light_tunnel --densities auto,linear`` draws 4000 of its 24 000 rows (20 variables, 14
-interventions) and fits them without labels; ``--told regimes`` gives the experiments. The folder ``--data`` is no part
-of the package (see its NOTE.md); where it is missing nothing is run. A smoke run uses a simulated table of that form.
+interventions) and fits them without labels; ``--told regimes`` gives the experiments. The measurements are no part of
+the package: ``--data`` says where they are, or are to be downloaded to (:func:`latentdo.datasets.load_light_tunnel`);
+where they cannot be had nothing is run. A smoke run uses a simulated table of that form.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -20,37 +21,19 @@ import pandas as pd
 from experiments import runner
 from experiments.field import SMALL, SURE, estimator
 from latentdo import LatentInterventionDAG, metrics, simulate
+from latentdo.datasets import LightTunnel, load_light_tunnel
+from latentdo.datasets.light_tunnel import REFERENCE
 
 DATA: Final = Path(__file__).parents[2] / "shared" / "data" / "light_tunnel"
-REFERENCE: Final = "reference"
 MAJORITY: Final = 0.5
 
 
-class Measurements(NamedTuple):
-    """A table with the experiment of each row, the variables each experiment changed, and the graph."""
-
-    X: pd.DataFrame
-    experiments: pd.Series[Any]
-    targets: dict[str, list[str]]
-    graph: pd.DataFrame
-
-
-def read(folder: Path) -> Measurements:
-    """The files of the light tunnel."""
-    rows = pd.read_csv(folder / "rows.csv.gz")
-    targets = json.loads((folder / "targets.json").read_text("utf-8"))
-    graph = pd.read_csv(folder / "graph.csv", index_col=0)
-    return Measurements(rows.drop(columns="experiment"), rows["experiment"], targets, graph)
-
-
-def simulated() -> Measurements:
+def simulated() -> LightTunnel:
     """A small table of the same form."""
     data = simulate(preset="field", random_state=1000, separation=4.0, **SMALL)
     names = [REFERENCE, *(f"experiment_{k}" for k in range(1, data.n_regimes))]
-    targets = {
-        name: list(data.X.columns[row == 1]) for name, row in zip(names, data.targets.to_numpy(), strict=True)
-    }
-    return Measurements(data.X, pd.Series(np.array(names)[data.regimes]), targets, data.adjacency)
+    experiments = pd.Series(np.array(names, dtype=object)[data.regimes])
+    return LightTunnel(data.X, experiments, data.targets.set_axis(names), data.adjacency)
 
 
 def gains(X: pd.DataFrame, model: LatentInterventionDAG) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -65,7 +48,7 @@ def gains(X: pd.DataFrame, model: LatentInterventionDAG) -> np.ndarray[Any, np.d
 
 
 def interventions(
-    truth: Measurements, model: LatentInterventionDAG, gained: np.ndarray[Any, np.dtype[np.float64]]
+    truth: LightTunnel, model: LatentInterventionDAG, gained: np.ndarray[Any, np.dtype[np.float64]]
 ) -> dict[str, int]:
     """How many experiments have a regime of their own, in how many of these the target comes first, or is all.
 
@@ -75,9 +58,8 @@ def interventions(
     together = pd.crosstab(truth.experiments.to_numpy(), model.regimes_)
     own = (together.div(together.sum(axis=1), axis=0) > MAJORITY) & (together.div(together.sum()) > MAJORITY)
     counts = {"interventions": 0, "own_regime": 0, "target_first": 0, "targets_exact": 0}
-    for experiment, targets in truth.targets.items():
-        if experiment == REFERENCE:
-            continue
+    for experiment, row in truth.targets.drop(index=REFERENCE).iterrows():
+        targets = list(truth.X.columns[row == 1])
         counts["interventions"] += 1
         if not own.loc[experiment].any():
             continue
@@ -91,10 +73,10 @@ def interventions(
 
 def cell(density: str, told: str, seed: int, n_samples: int, data: str) -> Mapping[str, Any]:
     """Fit one draw of rows; without a folder, the simulated stand-in."""
-    whole = read(Path(data)) if data else simulated()
+    whole = load_light_tunnel(data) if data else simulated()
     # Drawn as in `cytometry`: with seed 0 and the labels, `linear` then has the distance 17 of the first measurement.
     drawn = np.random.default_rng(seed).permutation(len(whole.X))[:n_samples]
-    truth = whole._replace(X=whole.X.iloc[drawn], experiments=whole.experiments.iloc[drawn])
+    truth = replace(whole, X=whole.X.iloc[drawn], experiments=whole.experiments.iloc[drawn])
     model = estimator(density).set_params(observational=REFERENCE)
     began = time.process_time()
     with warnings.catch_warnings():
@@ -103,11 +85,11 @@ def cell(density: str, told: str, seed: int, n_samples: int, data: str) -> Mappi
     seconds = time.process_time() - began
     sure = np.asarray(model.edge_probabilities_) > SURE
     return {
-        "shd": metrics.shd(truth.graph, model.adjacency_),
-        "true_edges": int(truth.graph.to_numpy().sum()),
+        "shd": metrics.shd(truth.adjacency, model.adjacency_),
+        "true_edges": int(truth.adjacency.to_numpy().sum()),
         "edges": int(model.adjacency_.to_numpy().sum()),
         "sure": int(sure.sum()),
-        "sure_right": int(truth.graph.to_numpy()[sure].sum()),
+        "sure_right": int(truth.adjacency.to_numpy()[sure].sum()),
         "regimes": model.n_regimes_,
         "ari": metrics.adjusted_rand_index(truth.experiments, model.regimes_),
         **interventions(truth, model, gains(truth.X, model)),
@@ -118,9 +100,12 @@ def cell(density: str, told: str, seed: int, n_samples: int, data: str) -> Mappi
 
 def main() -> None:
     options = runner.arguments(__doc__, densities="auto", told="nothing", n_samples=4000, data=str(DATA))
-    if not options.smoke and not Path(options.data).is_dir():
-        print(f"light_tunnel: {options.data} is no folder; say --data where the measurements are")
-        return
+    if not options.smoke:
+        try:
+            load_light_tunnel(options.data)
+        except (ImportError, OSError) as error:
+            print(f"light_tunnel: {error} Say --data where the measurements are.")
+            return
     cells = [
         {
             "density": density,
@@ -133,7 +118,9 @@ def main() -> None:
         for told in options.told.split(",")
         for seed in runner.seeds_of(options.seeds, [0])
     ]
-    frame = runner.run("light_tunnel", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "light_tunnel", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     hidden = ["key", "data", "versions", "version", "date", "memory_mb", "seconds"]
     print(f"\n{runner.machine()}\n{frame.drop(columns=hidden).T.to_string()}")
 

@@ -72,7 +72,9 @@ def main() -> None:
         for seed in seeds
         if max_regimes == 16 or preset == "paper"
     ]
-    frame = runner.run("linear_latent", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "linear_latent", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {options.seeds or '0:10,100:130'}; 10 variables, 10 000 rows")
     print(table(frame).to_string(index=False))
 

@@ -125,7 +125,9 @@ def main() -> None:
             [NONE] if way == "complete" else options.patterns.split(",")[: 1 if options.smoke else None]
         )
     ]
-    frame = runner.run("missing", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "missing", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}\n\n{summary(frame).markdown()}")
 
 

@@ -96,7 +96,9 @@ def main() -> None:
         for intervention, mechanism, edges in (ROWS[:1] if options.smoke else ROWS)
         if mechanism in options.mechanisms.split(",")
     ]
-    frame = runner.run("nonlinear_latent", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "nonlinear_latent", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {options.seeds or '0:10'}; 10 variables, 10 000 rows")
     print(table(frame).to_string(index=False))
 

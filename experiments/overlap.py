@@ -60,7 +60,9 @@ def main() -> None:
         for separation in ((2.0, 3.0) if options.smoke else map(float, options.separations.split(",")))
         for seed in seeds
     ]
-    frame = runner.run("overlap", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "overlap", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     columns = ["latent", "two_step", "oracle", "observational", "ari", "ari_two_step", "ari_ceiling"]
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}, d={cells[0]['n_variables']}")
     print(frame.groupby("separation")[[*columns, "fit_seconds"]].agg(runner.mean_and_error).to_string())

@@ -36,7 +36,7 @@ def main() -> None:
         for variant in VARIANTS
         for seed in seeds
     ]
-    frame = runner.run("pairs", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("pairs", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; {len(seeds)} pairs, seeds {seeds[0]} to {seeds[-1]}")
     for variant in VARIANTS:
         distances = frame.loc[frame["variant"] == variant, "hamming"]

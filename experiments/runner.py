@@ -46,18 +46,23 @@ def run(
     *,
     n_jobs: int = 2,
     store: Path | None = None,
+    fresh: bool = False,
 ) -> pd.DataFrame:
-    """Run ``function(**cell)`` for every cell that is not stored yet; returns one row a cell of this grid.
+    """Run ``function(**cell)`` for every cell that is not stored yet, or for all if ``fresh``; one row per cell.
 
-    Rows are appended as they finish, so an interrupted run loses only the cells in flight.
+    Rows are appended as they finish, so an interrupted run loses only the cells in flight. The last row of a cell
+    counts.
     """
     cells = list(cells)
     path = (store or RESULTS) / f"{name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     _drop_torn_row(path)
     done = pd.read_csv(path, dtype={"key": str}) if path.exists() else pd.DataFrame({"key": []})
-    todo = [cell for cell in cells if cell_key(cell) not in set(done["key"])]
+    stored = done[done["key"].isin({cell_key(cell) for cell in cells})]
+    todo = [cell for cell in cells if fresh or cell_key(cell) not in set(stored["key"])]
     print(f"{name}: {len(cells)} cells, {len(todo)} to run on {n_jobs} processes", flush=True)
+    if len(todo) < len(cells):
+        print(_where_from(len(cells) - len(todo), stored, path), flush=True)
     began = time.perf_counter()
     jobs = (joblib.delayed(_run_cell)(function, cell) for cell in todo)
     rows = []
@@ -69,6 +74,16 @@ def run(
     wanted = {cell_key(cell) for cell in cells}
     stored = pd.read_csv(path, dtype={"key": str})
     return stored[stored["key"].isin(wanted)].drop_duplicates("key", keep="last")
+
+
+def _where_from(count: int, stored: pd.DataFrame, path: Path) -> str:
+    """That figures are printed as they were stored, since when, and how to have them computed."""
+    dates = sorted(set(stored["date"].dropna())) if "date" in stored else []
+    when = f" on {dates[0]}" if len(dates) == 1 else f" from {dates[0]} to {dates[-1]}" if dates else ""
+    return (
+        f"  {count} of them are not computed now but read from {path.name}, where they were stored{when}; "
+        "--fresh runs them again"
+    )
 
 
 def _run_cell(function: Callable[..., Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
@@ -167,6 +182,7 @@ def arguments(description: str | None, **options: Any) -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="a tiny version that only shows that it runs")
     parser.add_argument("--seeds", default=None, help="range of seeds, for example 0:10")
     parser.add_argument("--n-jobs", type=int, default=2)
+    parser.add_argument("--fresh", action="store_true", help="run stored cells again; the new figures count")
     parser.add_argument("--store", type=Path, default=None, help="folder of the results")
     parser.add_argument("--dask", default=None, help="address of a Dask scheduler that runs the cells")
     for name, default in options.items():

@@ -38,7 +38,7 @@ def main() -> None:
         for variant in options.variants.split(",")
         for seed in seeds
     ]
-    frame = runner.run("scaling", cells, cell, n_jobs=1, store=options.store)
+    frame = runner.run("scaling", cells, cell, n_jobs=1, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}; one process")
     columns = ["hamming", "fit_seconds", "memory_mb", "memory_before_mb"]
     print(

@@ -51,7 +51,9 @@ def main() -> None:
         for setting in options.settings.split(",")[: 1 if options.smoke else None]
         for fraction in (["0.4", "1"] if options.smoke else options.fractions.split(","))
     ]
-    frame = runner.run("semi_supervised", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "semi_supervised", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}")
     columns = ["hamming", "ari_unlabelled", "regimes", "fit_seconds"]
     print(frame.groupby(["setting", "fraction"], sort=False)[columns].agg(runner.mean_and_error).to_string())

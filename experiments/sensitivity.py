@@ -52,7 +52,9 @@ def main() -> None:
         for argument, value in (settings[:2] if options.smoke else settings)
         for edges in ((1,) if options.smoke else (1, 4))
     ]
-    frame = runner.run("sensitivity", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "sensitivity", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}")
     keys = ["argument", "value", "edges_per_node"]
     print(

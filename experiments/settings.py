@@ -69,7 +69,9 @@ def main() -> None:
         for edges in (1, 4)[: 1 if options.smoke else None]
         for setting in SETTINGS
     ]
-    frame = runner.run("settings", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "settings", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}; 10 variables, 10 000 rows")
     keys = ["variant", "mechanism", "edges_per_node", "setting"]
     columns = ["hamming", "true_edges", "ari", "target_f1", "regimes", "fit_seconds"]

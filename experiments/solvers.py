@@ -137,7 +137,9 @@ def main() -> None:
             [(None, None)] if solver != "paper" else grid if options.choose else [CHOSEN.get(row, UNTRIED)]
         )
     ]
-    frame = runner.run("solvers", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "solvers", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     print(f"\n{runner.machine()}; 10 variables, 10 000 rows")
     print((best(frame) if options.choose else table(frame)).to_string(index=False))
 

@@ -68,7 +68,7 @@ def main() -> None:
         for variant in options.variants.split(",")
         if row.mechanism == "linear" or variant != "latent"
     ]
-    frame = runner.run("table1", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("table1", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}")
     print(table(frame).to_string(index=False))
 

@@ -172,7 +172,9 @@ def main() -> None:
         ]
     for key, some in (("what", options.what), ("method", options.methods), ("noise", options.noises)):
         cells = [one for one in cells if not some or one[key] in some.split(",")]
-    frame = runner.run("together", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run(
+        "together", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh
+    )
     shown = ["regimes", "hamming", "essential", "segments", "f1", "root_first", "ari", "fit_seconds"]
     shown = [name for name in shown if name in frame]
     print(f"\n{runner.machine()}; means over seeds:")

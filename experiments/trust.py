@@ -161,7 +161,7 @@ def main() -> None:
         for table in names
         for density in options.densities.split(",")
     ]
-    frame = runner.run("trust", cells, cell, n_jobs=options.n_jobs, store=options.store)
+    frame = runner.run("trust", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)
     print(f"\n{runner.machine()}; seeds {seeds[0]} to {seeds[-1]}\n\n{summary(frame).markdown()}")
 
 

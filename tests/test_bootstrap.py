@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from latentdo import BootstrapDAG, LatentInterventionDAG, simulate
 from latentdo.bootstrap import consensus_dag, match_regimes
+from latentdo.bootstrap.summary import summarise
 from latentdo.cli import main
 from latentdo.graphs import is_dag
 from latentdo.persistence import ResultFileError
@@ -78,6 +79,17 @@ def test_table_of_edges(boot):
     assert edges["consensus"].sum() == boot.adjacency_.to_numpy().sum()
     first = edges.iloc[0]
     assert first["probability"] == boot.estimator_.edge_probabilities_.loc[first["cause"], first["effect"]]
+
+
+def test_the_consensus_has_no_edge_that_all_rows_speak_against(boot):
+    result = boot.estimator_.result_
+    first, second = np.argwhere(boot.adjacency_.to_numpy() == 1)[:2]
+    doubted = result.edge_probabilities.copy()
+    doubted[tuple(first)], doubted[tuple(second)] = 0.009, 0.011
+    again = summarise(replace(result, edge_probabilities=doubted), boot.resamples_, boot.threshold)
+    assert again.adjacency.to_numpy()[tuple(first)] == 0
+    assert again.adjacency.to_numpy()[tuple(second)] == 1
+    assert again.edge_support.equals(boot.edge_support_)
 
 
 @given(arrays(np.float64, (5, 5), elements=st.floats(0.0, 1.0)), st.floats(0.0, 0.9))

@@ -73,6 +73,10 @@ def test_the_documentation_builds_without_warnings(tmp_path):
     loaded = re.findall(r"<(?:script|img)[^>]+src=[\"']?(https?:[^\"'> ]+)", text)
     loaded += re.findall(r"<link[^>]+stylesheet[^>]+href=[\"']?(https?:[^\"'> ]+)", text)
     assert loaded == []  # the pages can be read without a network
+    interface = (site / "api/index.html").read_text("utf-8")
+    for name in ("explain", "effect", "sample", "diagnose", "falsify"):
+        assert f'id="latentdo.LatentInterventionDAG.{name}"' in interface
+    assert 'id="latentdo.scm.SCM"' in interface
 
 
 PAGES = [

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -80,6 +80,8 @@ def write_outputs(
     trials: pd.DataFrame | None = None,
     bootstrap: BootstrapDAG | None = None,
     diagnosis: Diagnosis | None = None,
+    title: str | None = None,
+    story: Sequence[str] = (),
 ) -> Path:
     """Write everything about a fit into a folder, all or nothing.
 
@@ -104,6 +106,8 @@ def write_outputs(
         What resampled rows say: the report shows it, tables of support and the resamples themselves lie beside it.
     diagnosis : Diagnosis, optional
         What ``diagnose()`` says; the report shows it, and ``result.json`` holds it.
+    title, story : str and sequence of str, optional
+        Heading of the report, and paragraphs about these data at its top.
 
     Returns
     -------
@@ -147,7 +151,9 @@ def write_outputs(
         with place("graph.graphml") as path:
             path.write_text(to_graphml(result), encoding="utf-8")
         # names may hold half a surrogate pair, which no encoding can write
-        report = render_report(result, X, bootstrap=bootstrap, diagnosis=diagnosis, trials=trials)
+        report = render_report(
+            result, X, bootstrap=bootstrap, diagnosis=diagnosis, trials=trials, title=title, story=story
+        )
         with place("report.html") as path:
             path.write_bytes(report.encode("utf-8", errors="replace"))
     return Path(directory)

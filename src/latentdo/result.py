@@ -19,6 +19,7 @@ from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.assignment import SEPARATE, Units
 from latentdo.model.fitted import Array, FittedModel
 from latentdo.model.mechanisms.noise import SUM_TOLERANCE
+from latentdo.notebook import WordyTable, overview
 
 SEGMENTS: Final = ("series", "start", "end", "rows", "regime", "probability", "targets", "followed")
 """Columns of the table of segments; the first one only where there are several series."""
@@ -378,7 +379,12 @@ class FitResult:
     def check_table(self) -> pd.DataFrame:
         """One row a check, those that failed first: statistic, p-value, whether it failed, and words."""
         found = sorted(self.checks, key=lambda one: not one["failed"])
-        return pd.DataFrame(found, columns=list(CHECKS)).set_index("check")
+        return WordyTable(pd.DataFrame(found, columns=list(CHECKS)).set_index("check"))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        failed = [str(one["words"]) for one in self.checks if one["failed"]]
+        return overview(self.summary(), list(dict.fromkeys([*failed, *self.warnings])))
 
     def hint_table(self) -> pd.DataFrame:
         """Pairs of variables that may have a hidden cause, the strongest first."""

@@ -56,6 +56,8 @@ def test_example_report_and_download(page, tmp_path):
     page.get_by_role("button", name="Give up").wait_for()
     report = page.frame_locator("iframe[title='Report of the fit']")
     report.get_by_role("heading", name="What causes what").wait_for(timeout=600_000)
+    high = "document.querySelector('iframe').clientHeight"
+    assert page.evaluate(high) > 1500, "the report is shown whole, without a scroll of its own"
     report.locator("svg.graph .node").first.click()
     assert report.locator("#panel").is_visible()
     report.locator("#threshold").fill("100")

@@ -157,7 +157,7 @@ def test_numeric_labels_keep_their_type(fake, table, tmp_path, run):
         (["evaluate", "{table}", "--truth", "{tmp}"], "is a file, not a folder"),
         (["report", "{tmp}"], "`latentdo fit ... --out FOLDER`"),
         (["fit", "{table}", "--out", "{tmp}/r"], "pass --regime-column condition"),
-        (["fit", "{table}", "--out", "{tmp}/r"], "pass --drop NAME to leave them out"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "to leave them out"),
         (["fit", "{table}", "--out", "{tmp}/r", "--separator", ";"], "pass --separator ,"),
         (["report", "{table}"], "not a safetensors file"),
         (["simulate", "--out", "{tmp}/s", "--preset", "nonsense"], "nonsense"),
@@ -279,17 +279,20 @@ def test_rows_that_were_dropped_leave_gaps(fake, tmp_path, run):
 
 
 def test_demo_is_honest(fake, tmp_path, run):
-    fake.kind.transform = "log"
-    code, out, _ = run("demo", "--out", tmp_path / "d", "--max-regimes", "2")
-    assert code == 0
-    simple = {"transform": "log", "density": "linear", "noise": "gaussian"}
-    assert fake.arguments == simple | {"max_regimes": 2}
-    assert fake.fitted[0].shape == (7466, 11)
+    code, out, err = run("demo", "--out", tmp_path / "d", "--max-regimes", "2")
+    assert code == 0, err
+    assert fake.arguments["max_regimes"] == 2
+    assert (fake.arguments["transform"], fake.arguments["density"]) == ("log", "linear")
+    assert fake.fitted[0].shape == (2000, 11)
     assert fake.fitted[1].get("regimes") is None
     assert "Rand index" in out
     assert out.count("empty graph  ") == 3
     code, out, _ = run("demo", "--out", tmp_path / "d", "--overwrite", "--json")
-    content = json.loads(out)
+    for name in ("d", "d-cytometry"):
+        report = (tmp_path / name / "report.html").read_text("utf-8")
+        assert "The truth is known here" in report or "Rand index" in report
+    content = json.loads(out)["cytometry"]
+    assert json.loads(out)["service"]["wrong_edges"] > 0, "the fake knows nothing of the truth"
     assert content["reference_graphs"]["17 edges"]["empty graph"]["SHD"] == 17
     assert set(content["agreement"]) == {"adjusted_rand_index", "normalized_mutual_information"}
 

@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from latentdo.cli import panel
+from latentdo.cli.console import print_table
 from latentdo.cli.panel import Course, progress
 
 SEARCH = {"step": "residual", "evidence": -1234.5, "regimes": 5, "edges": 7}
@@ -15,13 +16,15 @@ def facts(course):
 
 
 def test_a_search_tells_stage_score_and_at_most_how_long():
-    course = Course(n_stages=4, began=Course().began - 10.0)
+    course = Course(n_stages=4, began=0.0, clock=lambda: 10.0)
     course.add(SEARCH)
     shown = facts(course)
     assert shown["stage"] == "residual"
     assert shown["evidence"] == "-1,234.5"
     assert (shown["regimes"], shown["edges"]) == ("5", "7")
-    assert shown["time left"] == "at most 30 s"
+    assert shown["time left"].startswith("at most 30 s")
+    course.add(SEARCH | {"step": "final"})
+    assert facts(course)["time left"] == "unknown", "half-samples and checks are still to come"
 
 
 def test_a_gradient_fit_tells_restart_and_acyclicity():
@@ -36,9 +39,16 @@ def test_a_gradient_fit_tells_restart_and_acyclicity():
 
 
 def test_counted_stages_are_extrapolated():
-    course = Course(began=Course().began - 10.0)
-    course.add({"step": "resample 5 of 20"})
-    assert facts(course)["time left"] == "about 30 s"
+    now = [100.0]
+    course = Course(began=0.0, clock=lambda: now[0])
+    course.add({"step": "all rows"})
+    now[0] += 10.0
+    course.add({"step": "resample 5 of 20"})  # after earlier ones: four were there before
+    assert facts(course)["time left"] == "about 2 min 30 s", "the fit to all rows is no resample"
+    now[0] += 4.0
+    assert facts(course)["time left"] == "about 2 min 26 s", "the clock runs on"
+    course.add({"step": "resample 6 of 20"})
+    assert facts(course)["time left"] == "about 1 min 38 s"
 
 
 def test_nobody_guesses_what_cannot_be_known():
@@ -86,3 +96,10 @@ def test_names_cannot_rewrite_the_screen(monkeypatch):
         step({"step": "merge \x1b[5J", "seconds": 0.1})
         step({"unknown": "keys are no reason to stop"})
     assert "\x1b[5J" not in screen.file.getvalue()
+
+
+def test_arrows_are_not_broken_on_narrow_screens(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "a name that takes more than one line"
+    print_table([{"cause": name, "": "->", "effect": name, "probability": "> 99 %", "direction": ""}])
+    assert "->" in capsys.readouterr().out

@@ -65,6 +65,27 @@ def test_reasons_row_by_row(run, results, small):
     assert {line["variable"] for line in json.loads(out)["rows"]} >= {"X1", "X2", "X3"}
 
 
+def test_a_complete_row_is_explained_whatever_others_lack(run, results, small, tmp_path):
+    rows = pd.read_csv(small)
+    rows.loc[7, "X1"] = np.nan
+    rows.to_csv(tmp_path / "holes.csv", index=False)
+    code, out, err = run("explain", results, "--data", tmp_path / "holes.csv", "--rows", 0, "--json")
+    assert code == 0, err
+    _, whole, _ = run("explain", results, "--data", small, "--rows", 0, "--json")
+    ratios = [[line["log_ratio"] for line in json.loads(said)["rows"]] for said in (out, whole)]
+    assert ratios[0] == pytest.approx(ratios[1])
+    code, _, err = run("explain", results, "--data", tmp_path / "holes.csv", "--rows", 7)
+    assert code == 1
+    assert "row 7 (counted from 0), column 'X1'" in err
+
+
+def test_one_row_can_be_asked_about(run, results, small, tmp_path):
+    pd.read_csv(small).head(1).to_csv(tmp_path / "one.csv", index=False)
+    code, _, err = run("predict", results, tmp_path / "one.csv", "--out", tmp_path / "p.csv")
+    assert code == 0, err
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 1
+
+
 def test_regimes_of_rows_that_were_not_fitted(run, results, small, tmp_path):
     rows = pd.read_csv(small).assign(name=[f"cell {k}" for k in range(300)], other="text").iloc[::-3]
     rows.to_csv(tmp_path / "new.csv", index=False)

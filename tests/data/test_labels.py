@@ -152,7 +152,7 @@ BAD_TARGETS: list[tuple[str, Any, Any, str]] = [
     ("label left out", [0, 1, 2] * 4, {1: "a"}, r"does not mention 2"),
     ("row 0 hit", [0, 1] * 6, [[1, 0, 0], [0, 1, 0]], r"observational regime 0 changed 'a'; row 0"),
     ("reference hit", [0, 1] * 6, {0: "b", 1: "a"}, r"observational regime 0 changed 'b'"),
-    ("two", [0, 1] * 6, [[0, 0, 0], [0, 2, 0]], r"only 0 and 1, but row 1, column 'b' is 2"),
+    ("two", [0, 1] * 6, [[0, 0, 0], [0, 2, 0]], r"only 0 and 1, but row 1 .*column 'b' is 2"),
     ("narrow", [0, 1] * 6, [[0, 0], [0, 1]], r"2 columns, but there are 3 variables"),
     ("too few rows", [0, 1, 2] * 4, [[0, 0, 0], [0, 1, 0]], r"2 rows needs integer labels 0 .. 1.*dict"),
     ("matrix, text labels", ["u", "v"] * 6, [[0, 0, 0], [0, 1, 0]], r"dict from label to variable names"),

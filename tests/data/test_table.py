@@ -145,7 +145,7 @@ def test_bad_tables_are_refused_by_name(X: Any, error: type[Exception], message:
         ({"columns": []}, r"0 feature\(s\)"),
         ({"missing": "fill"}, "missing='fill'"),
         ({"transform": "sqrt"}, "transform='sqrt'"),
-        ({"transform": "log"}, r"row 1, column 'a'|row 0, column"),
+        ({"transform": "log"}, r"row 1 .*column 'a'|row 0 .*column"),
         ({"targets": {"x": "a"}}, "without regimes"),
     ],
 )
@@ -184,7 +184,7 @@ def test_dropping_rows_keeps_track_of_them() -> None:
         Dataset.from_table(FRAME.assign(a=np.nan), missing="drop")
     low = FRAME.abs()
     low.loc[0, "a"], low.loc[2, "b"] = np.nan, -5.0
-    with pytest.raises(ValueError, match="row 2, column 'b'"):  # counted in the user's table
+    with pytest.raises(ValueError, match=r"row 2 .*column 'b'"):  # counted in the user's table
         Dataset.from_table(low, missing="drop", transform="log")
 
 

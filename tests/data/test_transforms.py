@@ -155,17 +155,17 @@ def test_logarithms_name_the_cell_and_the_remedy() -> None:
     x = positive_rows(10)
     bad = x.copy()
     bad[4, 1] = 0.0
-    with pytest.raises(ValueError, match=r"row 4, column 'b' is 0 .*log1p.*rank-gaussian"):
+    with pytest.raises(ValueError, match=r"row 4 .counted from 0., column 'b' is 0 .*log1p.*rank-gaussian"):
         Preprocessor.fit(bad, "log", columns=("a", "b", "c"))
     bad[4, 1] = -1.0
-    with pytest.raises(ValueError, match=r'"log1p" needs values above -1, but row 4, column \'X2\''):
+    with pytest.raises(ValueError, match=r'"log1p" needs values above -1, but row 4 .*column \'X2\''):
         Preprocessor.fit(bad, "log1p")
     with pytest.raises(ValueError, match="row 104"):
         Preprocessor.fit(bad, "log", row_index=np.arange(100, 110))
     prep = Preprocessor.fit(x, "log")
-    with pytest.raises(ValueError, match="row 4, column 'X2'"):
+    with pytest.raises(ValueError, match=r"row 4 .*column 'X2'"):
         prep.forward(bad)
-    with pytest.raises(ValueError, match="row 4, column 'X2'"):
+    with pytest.raises(ValueError, match=r"row 4 .*column 'X2'"):
         prep.log_jacobian(bad)
 
 

@@ -1,5 +1,7 @@
 """Tables, duels and the page say what the store says, and nothing when it is silent."""
 
+from datetime import UTC, datetime
+
 import pandas as pd
 import pytest
 from experiments.duels import duels, opponent
@@ -110,6 +112,27 @@ def test_a_stored_row_says_where_it_comes_from(tmp_path):
     assert row["memory_mb"] > 10
     assert "numpy-" in row["versions"]
     assert row["date"] >= "2026"
+
+
+def test_stored_figures_are_called_so_and_run_again_on_request(tmp_path, capsys):
+    calls = []
+
+    def cell(x):
+        calls.append(x)
+        return {"y": len(calls)}
+
+    def run(**options):
+        frame = runner.run("tiny", [{"x": 1}, {"x": 2}], cell, n_jobs=1, store=tmp_path, **options)
+        return frame["y"].to_list(), capsys.readouterr().out
+
+    assert run()[0] == [1, 2]
+    again, said = run()
+    assert again == [1, 2]
+    assert "--fresh" in said
+    assert f"{datetime.now(UTC):%Y-}" in said
+    fresh, said = run(fresh=True)
+    assert fresh == [3, 4]
+    assert "--fresh" not in said
 
 
 @pytest.mark.parametrize("page", blocks.PAGES)

@@ -207,5 +207,9 @@ def test_a_phone_can_show_it(browser, make_result, write):
     with opened(browser, write(make_result(n_variables=11, n_samples=200))) as page:
         page.set_viewport_size({"width": 390, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        labels = page.evaluate(
+            "[...document.querySelectorAll('.choice label')].map((label) => label.getBoundingClientRect().right)"
+        )
+        assert max(labels) <= 390
         node(page, 4).click()
         assert page.locator("#panel").is_visible()

@@ -95,6 +95,12 @@ def test_devices_that_are_not_there_are_refused_by_name(device):
         fit(solver="gradient", device=device)
 
 
+@pytest.mark.parametrize("device", ["", "nosuch", "cpu:-1"])
+def test_solvers_that_use_no_device_refuse_names_of_none(device):
+    with pytest.raises(ValueError, match=r"device=.*'cpu' or 'cuda'"):
+        fit(solver="search", device=device)
+
+
 def test_a_diverging_fit_is_an_error_with_a_remedy(monkeypatch):
     from latentdo.solvers.gradient.loop import Trainer
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from latentdo.app.job import Job
-from latentdo.app.messages import plain_text
+from latentdo.app.messages import in_page_words, plain_text
 from latentdo.app.options import choose_options
 from latentdo.app.tables import choose_table
 from latentdo.app.timeline import show_timeline
@@ -67,7 +67,7 @@ def main() -> None:
     elif job.state == "running":
         _watch()
     elif job.state == "failed":
-        st.error(plain_text(job.message()))
+        st.error(plain_text(in_page_words(job.message())))
     else:
         _show(job)
 
@@ -130,7 +130,8 @@ def _show(job: Job) -> None:
                 on_click="ignore",
             )
     show_timeline(job.results)
-    st.iframe(job.results / "report.html", height=1000, alt="Report of the fit")
+    # As high as the report, which tells its height itself (report.js): its policy refuses the script of Streamlit.
+    st.iframe(job.results / "report.html", height="content", alt="Report of the fit")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pandas as pd
 import streamlit as st
 
 from latentdo import load_sachs, read_table, simulate
-from latentdo.app.messages import plain_text
+from latentdo.app.messages import HOW, MISSING, in_page_words, plain_text
 from latentdo.notices import collecting
 from latentdo.readers import read_arrow, read_csv
 from latentdo.readers.arrow import ARROW
@@ -23,7 +23,6 @@ from latentdo.readers.table import SEPARATORS, ReadingOptions, kind_of, read_lab
 _UPLOAD, _SIMULATED, _CYTOMETRY = "Upload a table", "Example: simulated", "Example: cytometry"
 _TYPES = ("csv", "tsv", "tab", "txt", "gz", "bz2", "xz", "parquet", "feather", "h5ad")
 _NONE = "(none)"
-_HOW = "How the file is written"
 _WHERE = (
     (
         "time",
@@ -43,7 +42,6 @@ _WHERE = (
         "What counts of a row are in proportion to: its library size, hours of observation, persons at risk.",
     ),
 )
-_MISSING = {"refuse them": "error", "leave them out": "drop", "keep them, and sum missing cells out": "model"}
 _HEAD = 2000  # rows that tell which columns are numbers
 
 
@@ -88,7 +86,7 @@ def choose_table(*, disabled: bool) -> Table | None:
 
 def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     """Ask how to read the file, and read it; what is wrong with it is said here, not after the fit."""
-    with st.expander(_HOW):
+    with st.expander(HOW):
         left, middle, right = st.columns(3)
         separator = left.selectbox(
             "Separator", ("by its ending", ",", ";", "tab", "space", "|"), key="separator", disabled=disabled
@@ -139,10 +137,10 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
     if skipped:
         named = ", ".join(skipped[:10]) + (" …" if len(skipped) > 10 else "")
         st.caption(plain_text(f"Not numbers, so not chosen; add those that are categories: {named}"))
-    missing = _MISSING[
+    missing = MISSING[
         st.selectbox(
             "Rows with missing values",
-            tuple(_MISSING),
+            tuple(MISSING),
             key="missing",
             disabled=disabled,
             help="Leaving them out wastes what was measured in these rows, and distorts the rest if they are not like "
@@ -184,20 +182,8 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
 
 
 def _plain(message: str, path: Path, name: str) -> str:
-    """A message of the library in the words of this page."""
-    for code, words in (
-        (repr(str(path)), name),
-        (str(path), name),
-        *(
-            (f"missing={quote}{value}{quote}", f'"Rows with missing values: {words}"')
-            for words, value in _MISSING.items()
-            for quote in "\"'"
-        ),
-        ('pass its encoding, for example encoding="latin-1"', f'choose another encoding under "{_HOW}"'),
-        ("pass the right separator=", f'choose the right separator under "{_HOW}"'),
-    ):
-        message = message.replace(code, words)
-    return message
+    """A message of the library in the words of this page; the file has the name that the user gave it."""
+    return in_page_words(message.replace(repr(str(path)), name).replace(str(path), name))
 
 
 def _preview(table: Table) -> Table:

@@ -75,7 +75,8 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
     n_regimes_ : Series
         How many resamples found how many regimes.
     adjacency_ : DataFrame [d, d]
-        Consensus graph, a DAG: edges above the threshold, best supported first, without those that would close a cycle.
+        Consensus graph, a DAG: edges above the threshold, best supported first, without those that would close a cycle
+        and those which the fit to all rows gives a probability below 1 %.
     edges_ : DataFrame
         Every edge that occurred: support, direction, the probability by the fit to all rows, and which graphs have it.
     resamples_ : list of Resample

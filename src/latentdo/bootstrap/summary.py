@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,9 @@ from latentdo.bootstrap.consensus import consensus_dag
 from latentdo.bootstrap.resample import Resample
 from latentdo.graphs import reachability
 from latentdo.result import FitResult
+
+LEAST_PROBABILITY: Final = 0.01
+"""Of an edge, by the fit to all rows: below, it is no part of the consensus, however often it returns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,7 @@ def summarise(result: FitResult, resamples: Sequence[Resample], threshold: float
     resamples : sequence of Resample
         At least one.
     threshold : float
-        Support above which an edge enters the consensus.
+        Support above which an edge enters the consensus, if the fit to all rows does not rule it out.
     """
     names, regimes = list(result.columns), list(result.regime_names)
 
@@ -53,7 +56,9 @@ def summarise(result: FitResult, resamples: Sequence[Resample], threshold: float
     with np.errstate(invalid="ignore"):
         direction = np.where(connected > 0, support / connected, np.nan)
     overlap = np.array([r.overlap for r in resamples])
-    consensus = consensus_dag(support, threshold)
+    # Half the rows may show what all of them speak against: support says what returns, not whether it is there.
+    believable = result.edge_probabilities >= LEAST_PROBABILITY
+    consensus = consensus_dag(np.where(believable, support, 0.0), threshold)
     counts = pd.Series([r.n_regimes for r in resamples], name="resamples")
     stability = {"stability": overlap.mean(axis=0), "found": (overlap > 0.5).mean(axis=0)}
     targets = np.mean([r.targets for r in resamples], axis=0)

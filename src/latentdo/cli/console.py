@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_EDGES = 60
 _MOST_TARGETS = 8
 _MOST_SEGMENTS = 20
+_ARROW = "->"
 _warned: set[str] = set()
 
 
@@ -51,7 +52,13 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
     """Print records with the same keys as a table."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for key, value in rows[0].items():
-        table.add_column(key, justify="left" if isinstance(value, str) else "right")
+        unbroken = len(_ARROW) if value == _ARROW else None
+        table.add_column(
+            key,
+            justify="left" if isinstance(value, str) else "right",
+            min_width=unbroken,
+            no_wrap=unbroken is not None,
+        )
     for row in rows:
         table.add_row(*(f"{v:.2f}" if isinstance(v, float) else visible(v) for v in row.values()))
     console().print(table)
@@ -59,20 +66,20 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
-    from latentdo.report.content import abstention, cautions, edges, regimes
+    from latentdo.report.content import cautions, edges, headline, regimes
     from latentdo.report.messages import chance, percent
 
     for caution in cautions(result):
         warn(caution)
-    for sentence in abstention(result):
-        say(f"{sentence}\n")
+    rows = regimes(result)
+    say(f"{' '.join(headline(result, rows))}\n")  # as at the top of the report
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")
     surest = [
         {
             "cause": edge.cause,
-            "": "->",
+            "": _ARROW,
             "effect": edge.effect,
             "probability": chance(edge.probability),
             "direction": _direction(edge),
@@ -83,7 +90,6 @@ def print_result(result: FitResult) -> None:
         print_table(surest)
     if len(found) > _MOST_EDGES:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
-    rows = regimes(result)
     groups = "" if result.n_groups is None else f"; {result.n_groups} groups of rows, each in one of them"
     duration = result.model.topology.duration
     lasting = f"; drawn anew after {duration:.3g} units of time" if duration else ""
@@ -136,7 +142,7 @@ def print_bootstrap(boot: BootstrapDAG) -> None:
             [
                 {
                     "cause": row["cause"],
-                    "": "->",
+                    "": _ARROW,
                     "effect": row["effect"],
                     "support": percent(row["support"]),
                     "direction": percent(row["direction"]) if row["support"] > 0 else "-",

@@ -61,6 +61,7 @@ def gather_stream(
     data: Path, read: ReadOptions, model: EstimatorOptions, known: KnownOptions
 ) -> tuple[Path, dict[str, Any], dict[str, Any]]:
     """As :func:`gather` for a table that is not read at once: its place, and the arguments of ``fit_stream``."""
+    from latentdo.readers.table import names_among
     from latentdo.streaming import labels_of, parts_of
 
     for name, value in read.arguments().items():
@@ -80,10 +81,11 @@ def gather_stream(
     arguments: dict[str, Any] = {**model.given(), "missing": read.missing}
     _check_known(known)
     _, names = parts_of(data, read.columns, known.regime_column, known.group_column)
-    absent = [name for name in read.drop or () if name not in names]
+    drop = names_among(read.drop or (), names)
+    absent = [name for name in drop if name not in names]
     if absent:
         raise ValueError(f"--drop names {', '.join(absent)}, but the columns are {', '.join(names)}.")
-    columns = [name for name in names if name not in (read.drop or ())]
+    columns = [name for name in names if name not in drop]
     rows: dict[str, Any] = {
         "columns": columns,
         "regimes": known.regime_column,
@@ -102,7 +104,7 @@ def gather_rows(
     """Rows of a table with the variables of a fit, and how they belong together, for questions about them."""
     from latentdo.readers.table import ReadingOptions, read_labelled
 
-    given = read.arguments() | {"columns": list(variables), "drop": None}
+    given = read.arguments() | {"columns": list(variables), "drop": None, "to_fit": False}
     X, found = read_labelled(data, belong.columns(), ReadingOptions(**given))
     known: dict[str, Any] = {**found}
     return named_rows(X, known, str(belong.id_column)) if "ids" in known else (X, known)
@@ -115,7 +117,7 @@ def named_rows(X: pd.DataFrame, rows: dict[str, Any], column: str) -> tuple[pd.D
     names = rows["ids"]
     if names.isna().any():
         raise ValueError(
-            f"row {names.index[names.isna()][0]} has no name in column {column!r} (--id-column)."
+            f"row {names.index[names.isna()][0]} (counted from 0) has no name in column {column!r} (--id-column)."
         )
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]

@@ -24,7 +24,8 @@ _FLAGS = {
 _WHOLE = (
     (r"overwrite=True \(--overwrite\)", "--overwrite"),
     (r"header=False", "--no-header"),
-    (r"drop=\[\.\.\.\]", "--drop NAME"),
+    (r"(?<=[\]\"]), (?=(?:missing|decimal)=)", " "),  # so that what mends a table can be copied
+    (r"keep it apart and pass it as time= to fit", "pass it as --time-column"),
     (r"pass observational=None if", "leave out --observational if"),
     (r", or observational=None if there is none", ""),
     (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),

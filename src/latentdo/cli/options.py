@@ -246,7 +246,7 @@ class ReadOptions:
     columns
         Use only these variables.
     drop
-        Use all variables but these.
+        Use all variables but these; names with spaces or commas between them.
     missing
         What to do about rows with missing values: "error", "drop" to leave them out, or "model" to keep them and sum
         missing cells out, which assumes that they are missing at random.

@@ -22,6 +22,8 @@ from latentdo.names import visible
 Step = Callable[[Mapping[str, Any]], None]
 
 SECONDS_BETWEEN_LINES: Final = 5.0
+_LAST_STAGE: Final = "final"
+"""Of a search; half-samples and checks follow, and how long they take depends on what was found."""
 _OF = re.compile(r"(\d+) of (\d+)")
 
 
@@ -37,22 +39,32 @@ class Course:
 
     n_stages: int | None = None
     began: float = field(default_factory=time.perf_counter)
+    clock: Callable[[], float] = time.perf_counter
     entries: int = 0
     restart: int = 1
     last: Mapping[str, Any] = field(default_factory=dict)
+    at: float = 0.0
+    """When the last entry came, in seconds since the start."""
+    counting: tuple[str, float, int] | None = None
+    """What is being counted, since when, and what was done by then."""
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Take note of one entry."""
         step, before = entry.get("step"), self.last.get("step")
         if isinstance(step, int) and isinstance(before, int) and step < before:
             self.restart += 1  # gradient solvers count steps anew in every restart
+        counted = _OF.search(str(step))
+        if counted:
+            what = _OF.sub(counted[2], str(step))
+            if self.counting is None or self.counting[0] != what:  # what came before took its own time
+                self.counting = (what, self.at, int(counted[1]) - 1)
         self.entries += 1
-        self.last = entry
+        self.last, self.at = entry, self.seconds
 
     @property
     def seconds(self) -> float:
         """Time since the start."""
-        return time.perf_counter() - self.began
+        return self.clock() - self.began
 
     def stage(self) -> str:
         """What is being done."""
@@ -62,17 +74,23 @@ class Course:
         return visible(f"restart {self.restart}, {self.last.get('phase', 'training')}, step {step}")
 
     def left(self) -> tuple[str, float] | None:
-        """How much longer it takes: "about" or "at most", and seconds; None where nobody can tell."""
+        """How much longer it takes: "about" or "at most", and seconds; None where nobody can tell.
+
+        The clock runs on between two entries, so what was left at the last one shrinks.
+        """
+        step, since = str(self.last.get("step", "")), self.seconds - self.at
         told = self.last.get("left")
         if isinstance(told, int | float):
-            return "about", float(told)
-        counted = _OF.search(str(self.last.get("step", "")))
-        if counted:
+            return "about", max(float(told) - since, 0.0)
+        counted = _OF.search(step)
+        if counted and self.counting is not None:
             done, total = int(counted[1]), int(counted[2])
-            return "about", self.seconds / max(done, 1) * max(total - done, 0)
-        if self.n_stages is None or not 0 < self.entries < self.n_stages:
+            _, began, before = self.counting
+            rate = (self.at - began) / max(done - before, 1)
+            return "about", max(rate * (total - done) - since, 0.0)
+        if self.n_stages is None or not 0 < self.entries < self.n_stages or step == _LAST_STAGE:
             return None
-        return "at most", self.seconds / self.entries * (self.n_stages - self.entries)
+        return "at most", max(self.at / self.entries * (self.n_stages - self.entries) - since, 0.0)
 
     def facts(self) -> list[tuple[str, str]]:
         """Names and values to show; what a solver does not report is left out."""
@@ -91,7 +109,10 @@ class Course:
         left = self.left()
         shown.append(("time", duration(self.seconds)))
         if self.last:
-            shown.append(("time left", "unknown" if left is None else f"{left[0]} {duration(left[1])}"))
+            words = "unknown" if left is None else f"{left[0]} {duration(left[1])}"
+            if left is not None and left[0] == "at most":
+                words += " of search, then checks"  # which nobody has timed yet
+            shown.append(("time left", words))
         return shown
 
 

@@ -21,15 +21,9 @@ from latentdo.data.kinds import Kind, find_kinds
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
 from latentdo.data.missing import check_seen, warn_about_missing
 from latentdo.data.offset import check_counted
+from latentdo.data.refusals import check_finite, check_infinite, check_varying
 from latentdo.data.remarks import warn_about_copies, warn_about_repeats, warn_about_shape
-from latentdo.data.table import (
-    LABEL_REMEDY,
-    Missing,
-    check_finite,
-    check_infinite,
-    check_varying,
-    read_columns,
-)
+from latentdo.data.table import LABEL_REMEDY, Missing, read_columns
 from latentdo.data.together import encode_groups, label_groups, read_circumstances
 from latentdo.data.transforms import Preprocessor
 from latentdo.data.weights import check_weights, encode_weights

@@ -198,7 +198,8 @@ def encode_targets(
         if wrong.size:
             row, j = (int(i) for i in wrong[0])
             raise ValueError(
-                f"targets must hold only 0 and 1, but row {row}, column {columns[j]!r} is {values[row, j]:g}."
+                f"targets must hold only 0 and 1, but row {row} (counted from 0), column "
+                f"{columns[j]!r} is {values[row, j]:g}."
             )
         reference = None if labels[0] == REFERENCE_LABEL else labels[0]
         numbered = _is_numbered(targets, seen, reference)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, t
 
 from latentdo.data.kinds import Kind
+from latentdo.data.refusals import ColumnError
 from latentdo.data.remarks import DataWarning
 from latentdo.messages import listed
 from latentdo.notices import warn
@@ -45,9 +46,10 @@ def check_seen(values: Array, names: Sequence[str]) -> None:
     """Refuse columns of which nothing is seen, by name."""
     empty = [names[int(j)] for j in np.flatnonzero(np.isnan(values).all(axis=0))]
     if empty:
-        raise ValueError(
+        raise ColumnError(
             f"Columns without a single value: {listed(empty)}. Nothing can be said of what was never measured; drop "
-            "these columns."
+            "these columns.",
+            empty,
         )
 
 

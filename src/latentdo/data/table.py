@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from latentdo.data.kinds import MOST_LEVELS, Kind, kind_name, levels_of, read_kinds, too_many
+from latentdo.data.refusals import ColumnError, check_finite, check_infinite, check_names
 from latentdo.data.remarks import DataWarning, is_label_name, looks_like_labels
 from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed, shown
@@ -20,7 +21,6 @@ from latentdo.notices import warn
 Array = NDArray[np.float64]
 Missing = Literal["error", "drop", "model"]
 
-_SHOWN = 8  # at most so many names in one message
 _EXACT = 2.0**53  # larger integers are not exact in float64
 LABEL_REMEDY = "drop it from X and pass it as regimes= to fit"
 
@@ -71,7 +71,7 @@ def table_to_array(
     columns : sequence of str, optional
         For a table, the columns to use, in this order; for an array, the names to give.
     text_remedy : str
-        What the message about columns that are not numeric advises first.
+        What the message about columns that are not numeric advises first; ``{names}`` stands for them.
     label_remedy : str
         What it advises for a column that looks like the conditions of the rows; ``{name}`` stands for the column.
         None if there is no such column, because the conditions are known already.
@@ -198,88 +198,6 @@ def aligned_array(
     return _matrix(table, list(columns), len(X))
 
 
-def check_names(names: Sequence[str], where: str = "") -> None:
-    """Refuse names that occur twice; ``where`` is the file they come from."""
-    seen: set[str] = set()
-    twice = {name: None for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
-    if twice:
-        raise ValueError(
-            f"{where and where + ': '}Duplicate column names: {listed(twice)}; rename or drop them, names must be "
-            "unique."
-        )
-
-
-def check_labels(column: Iterable[Any], name: str, where: str) -> None:
-    """Refuse lists and the like as labels; ``where`` is the file they come from."""
-    for row, entry in enumerate(column):
-        if not isinstance(entry, Hashable):
-            raise ValueError(
-                f"{where}: column {name!r} cannot hold a label of each row: row {row} (counted from 0) is "
-                f"{shown(entry)}, neither text nor a number."
-            )
-
-
-def check_finite(
-    values: Array,
-    names: Sequence[str],
-    remedy: str | None = None,
-    row_index: NDArray[np.int64] | None = None,
-) -> None:
-    """Refuse NaN and infinity, naming the first cell and the count in each column.
-
-    ``row_index`` are the numbers of rows in the user's table, if some were left out before.
-    """
-    if remedy is None:
-        others = (
-            "correct them"
-            if np.isinf(values).any()
-            else 'missing="model" to keep them and sum these cells out'
-        )
-        remedy = f'pass missing="drop" to leave out these rows, or {others}'
-    _refuse(~np.isfinite(values), values, names, "NaN or infinity", remedy, row_index)
-
-
-def check_infinite(values: Array, names: Sequence[str], row_index: NDArray[np.int64] | None = None) -> None:
-    """The same of infinity alone, where NaN stands for a missing cell."""
-    remedy = "correct these cells, or leave them empty (NaN) if nothing is known of their values"
-    _refuse(np.isinf(values), values, names, "infinity", remedy, row_index)
-
-
-def _refuse(
-    bad: NDArray[np.bool_],
-    values: Array,
-    names: Sequence[str],
-    what: str,
-    remedy: str,
-    row_index: NDArray[np.int64] | None,
-) -> None:
-    if not bad.any():
-        return
-    row, j = (int(i) for i in np.argwhere(bad)[0])
-    kind = "NaN" if np.isnan(values[row, j]) else "inf"
-    counts = [f"{names[int(i)]!r} {int(bad[:, i].sum())}" for i in np.flatnonzero(bad.any(axis=0))]
-    more = f", ... ({len(counts)} columns in all)" if len(counts) > _SHOWN else ""
-    shown = row if row_index is None else int(row_index[row])
-    raise ValueError(
-        f"Input X contains {what}: the first is {kind} in row {shown} (counted from 0), column "
-        f"{names[j]!r}. Such cells by column: {', '.join(counts[:_SHOWN])}{more}. To go on, {remedy}."
-    )
-
-
-def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these columns") -> None:
-    """Refuse columns that never change, by name."""
-    if len(values) == 1:
-        raise ValueError(
-            "There is only one row, and nothing can be learnt from one; check the separator and the file."
-        )
-    constant = [names[int(j)] for j in np.flatnonzero(np.fmin.reduce(values) == np.fmax.reduce(values))]
-    if constant:
-        raise ValueError(
-            f"Constant columns: {listed(constant)}. A variable that never changes has no causes or effects "
-            f"that data could show; {remedy}."
-        )
-
-
 def _columns_of(X: Any) -> dict[str, pd.Series[Any]] | None:
     """Columns of a table by name; None if X is not a table."""
     if isinstance(X, pd.DataFrame):
@@ -336,15 +254,18 @@ def _matrix(
     """Stack numeric columns; refuse the others, all at once and by name."""
     for name in names:
         if pd.api.types.is_complex_dtype(table[name].dtype):
-            raise ValueError(f"Complex data not supported: column {name!r}; pass real and imaginary parts.")
+            message = f"Complex data not supported: column {name!r}; pass real and imaginary parts."
+            raise ColumnError(message, [name])
     text = [name for name in names if not _is_numeric(table[name])]
     if text:
-        message = _text_message(table[text[0]], text, text_remedy)
+        message = _text_message(table[text[0]], text, text_remedy.format(names=text))
         labels = [name for name in text if label_remedy and looks_like_labels(name, table[name])]
         if label_remedy and labels:
             advice = label_remedy.format(name=repr(labels[0]))
             message += f" If {labels[0]!r} says under which condition each row was measured, {advice}."
-        raise ValueError(message)
+        if dates := [name for name in text if _looks_like_dates(table[name])]:
+            message += f" If {dates[0]!r} says when each row was measured, keep it apart and pass it as time= to fit."
+        raise ColumnError(message, text)
     values = np.empty((n, len(names)))
     for j, name in enumerate(names):
         column = table[name]
@@ -382,15 +303,16 @@ def _code_levels(
         ):
             if said is None and label_remedy and is_label_name(name):
                 advice = label_remedy.format(name=repr(name))
-                raise ValueError(
+                raise ColumnError(
                     f"Non-numeric columns: {name!r} (row 0, counted from 0, is {shown(column.iloc[0])}). If {name!r} "
                     f"says under which condition each row was measured, {advice}; if it is a variable, say "
-                    f"kinds={{{name!r}: 'categorical'}}; otherwise {text_remedy}."
+                    f"kinds={{{name!r}: 'categorical'}}; otherwise {text_remedy.format(names=[name])}.",
+                    [name],
                 )
             kind, codes = levels_of(column)
             number = column.nunique()
             if kind is None and number > MOST_LEVELS:
-                raise ValueError(too_many(name, number))
+                raise ColumnError(too_many(name, number), [name])
         else:
             continue
         if kind is not None:
@@ -426,6 +348,15 @@ def _first_text(column: pd.Series[Any]) -> int | None:
         except (TypeError, ValueError, OverflowError):  # an integer of 400 digits
             return i
     return None
+
+
+def _looks_like_dates(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    entries = column.dropna().head(20)
+    if not len(entries) or not all(isinstance(entry, str) for entry in entries):
+        return False
+    return bool(pd.to_datetime(entries, errors="coerce", format="mixed").notna().all())
 
 
 def _text_message(first: pd.Series[Any], names: list[str], remedy: str) -> str:

@@ -389,7 +389,7 @@ class Preprocessor:
                 else 'transform="rank-gaussian" (any values)'
             )
             raise ValueError(
-                f'transform="{self.transform}" needs values above {bound:g}, but row {shown}, column '
+                f'transform="{self.transform}" needs values above {bound:g}, but row {shown} (counted from 0), column '
                 f"{self.columns[j]!r} is {values[row, j]:g} ({int(bad.sum())} such cells in "
                 f"{int(bad.any(axis=0).sum())} columns); use {other}, or drop these rows."
             )

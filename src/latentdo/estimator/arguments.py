@@ -86,8 +86,21 @@ def check_arguments(parameters: Mapping[str, Any]) -> None:
         kinds = (str, Path, type(None)) if name == "checkpoint" else str
         if not isinstance(value, kinds) or "\0" in str(value):
             raise ValueError(f"{name}={shown(value)} must be text{', or None' * (name == 'checkpoint')}")
+    _check_device(parameters["device"])
     _check_seed(parameters["random_state"])
     _check_time(parameters["lags"], parameters["seasonality"])
+
+
+def _check_device(name: str) -> None:
+    """Refuse a device that nobody knows, for solvers that would not use it too; what is there is checked by those."""
+    if name == "cpu":
+        return
+    import torch
+
+    try:
+        torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device={shown(name)} is not one that torch knows; use 'cpu' or 'cuda'") from None
 
 
 def _check_time(lags: Any, seasonality: Any) -> None:

@@ -41,6 +41,7 @@ from latentdo.model.assignment import Groups
 from latentdo.model.incomplete import assign_seen
 from latentdo.model.mechanisms.registry import own_family, register_family
 from latentdo.model.series import Series
+from latentdo.notebook import WordyTable
 from latentdo.notices import is_part, warn
 from latentdo.ranks import Ranks
 from latentdo.result import FitResult, Rows
@@ -670,7 +671,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         self.n_regimes_ = result.n_regimes
         self.regime_weights_ = result.model.topology.weights
         self.duration_ = result.model.topology.duration or None
-        self.segments_ = result.segments
+        self.segments_ = None if result.segments is None else WordyTable(result.segments)
         self.has_observational_ = result.has_observational
         self.targets_ = result.targets
         self.target_probabilities_ = result.target_table()

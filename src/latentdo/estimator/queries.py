@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentdo.data import Dataset, Missing, encode_groups, encode_weights, read_circumstances, validate_rows
 from latentdo.data.kinds import CONTINUOUS, Kind
 from latentdo.data.offset import encode_offset
-from latentdo.data.table import check_finite
+from latentdo.data.refusals import check_finite
 from latentdo.estimator.arguments import seed_of
 from latentdo.estimator.meta import check_count
 from latentdo.model.assignment import SEPARATE, Groups, Units
@@ -196,7 +196,10 @@ class Questions:
             X = pd.DataFrame([X])
         elif not hasattr(X, "columns") and np.ndim(X) == 1:
             X = np.asarray(X)[None]
-        read = self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)
+        # Cells may be missing in rows that nobody asks about.
+        read = self._read(
+            X, groups=groups, time=time, series=series, batch=batch, offset=offset, missing="model"
+        )
         names = list(X.index) if isinstance(X, pd.DataFrame) else list(range(len(read.x)))
         other = None if against is None else self._regime_index(against)
         place = {name: at for at, name in enumerate(names)}
@@ -320,6 +323,16 @@ class Questions:
             ]
         return replace(self.result_, checks=tuple(checks)).check_table()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the result, and before there is one, the arguments, as scikit-learn does."""
+        if hasattr(self, "result_"):
+            return self.result_._repr_html_()
+        return str(super()._repr_html_())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same for notebooks that ask for all forms at once."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _fitted_rows(self, X: Any) -> tuple[Dataset, Dataset]:
         """The rows that were fitted, as they were passed and as they were fitted: remembered, or given again."""
         result = self.result_
@@ -432,12 +445,13 @@ class Questions:
         batch: Any = None,
         sample_weight: Any = None,
         offset: Any = None,
+        missing: Missing | None = None,
     ) -> Rows:
         """New rows, how they belong together, and how much they count, as the user says; without those that do not."""
         check_is_fitted(self, "result_")
         result = self.result_
         x = validate_rows(
-            X, result.columns, result.kinds, estimator=type(self).__name__, missing=self.missing
+            X, result.columns, result.kinds, estimator=type(self).__name__, missing=missing or self.missing
         )
         if groups is not None and (time is not None or series is not None):
             raise ValueError("groups were given together with time or series; choose one.")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from latentdo.data.optional import need
-from latentdo.data.table import check_names
+from latentdo.data.refusals import check_names
 from latentdo.readers.files import check_file, check_unpacked
 
 ARROW: Final = (".parquet", ".pq", ".feather")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from latentdo.data.optional import need
-from latentdo.data.table import check_names
+from latentdo.data.refusals import check_names
 from latentdo.messages import listed
 from latentdo.readers.files import check_file
 

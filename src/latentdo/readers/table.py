@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args, overload
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from latentdo.data.missing import check_seen
-from latentdo.data.remarks import warn_about_labels, warn_about_shape
-from latentdo.data.table import (
-    Missing,
-    check_finite,
-    check_infinite,
+from latentdo.data.refusals import (
     check_labels,
     check_names,
-    check_varying,
-    read_columns,
 )
+from latentdo.data.table import Missing
 from latentdo.data.weights import encode_weights
 from latentdo.messages import listed
 from latentdo.readers.arrow import ARROW, read_arrow
 from latentdo.readers.cells import read_h5ad
 from latentdo.readers.files import PACKED, check_file
-from latentdo.readers.numbers import explain_number
+from latentdo.readers.numeric import numbers_and_levels
 from latentdo.readers.text import read_csv
 
 SEPARATORS: Final = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
@@ -39,8 +30,6 @@ _SUPPORTED = "csv, tsv, tab, txt (also .gz, .bz2, .xz), parquet, feather, h5ad"
 
 # In a column of labels fewer words stand for a missing one, since "None" may well be a label.
 _MISSING_LABEL = ("", "NA", "NaN", "nan", "<NA>")
-
-_LABEL_REMEDY = "pass regime_column={name}"
 
 
 @overload
@@ -212,6 +201,8 @@ class ReadingOptions:
     encoding: str = "utf-8"
     header: bool = True
     kinds: Mapping[str, str] | None = None
+    to_fit: bool = True
+    """Whether a model is to be learnt from the rows: rows that are only asked about may be few, and all alike."""
 
     def check(self, path: Path) -> str:
         """Refuse what cannot be; returns the format of the file."""
@@ -276,11 +267,9 @@ def read_labelled(
         check_names(list(frame.columns), path.name)
         columns = [_take_labels(path, frame, name) for name in names]
         frame = frame[choose(list(frame.columns), names)]
-        if kind in SEPARATORS:
-            said = options.kinds or {}
-            _check_written(path, frame[[n for n in frame.columns if n not in said]], options.decimal)
-    said = {name: kind for name, kind in (options.kinds or {}).items() if name in frame.columns}
-    X, kept = _numeric(path, frame, options.missing, said, has_labels="regimes" in asked)
+    X, kept = numbers_and_levels(
+        path, frame, options, is_text=kind in SEPARATORS, has_labels="regimes" in asked
+    )
     if (
         "sample_weight" in asked
     ):  # tables that are written have the rows of the fit, which leaves out the others
@@ -342,6 +331,21 @@ def _take_labels(path: Path, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
     raise ValueError(f"{path.name} has no column {name!r}; its columns are {listed(frame.columns)}.")
 
 
+def names_among(words: Iterable[str], known: Collection[str]) -> list[str]:
+    """The names that words stand for: ``"a,b"`` are two, where no column is called so.
+
+    Examples
+    --------
+    >>> names_among(["a,b", "c, d", "e,f"], ["a", "b", "c, d"])
+    ['a', 'b', 'c, d', 'e,f']
+    """
+    found: list[str] = []
+    for word in words:
+        parts = [part.strip() for part in str(word).split(",")]
+        found += parts if word not in known and all(part in known for part in parts) else [word]
+    return found
+
+
 def _chosen(
     path: Path,
     names: list[str],
@@ -351,70 +355,17 @@ def _chosen(
     drop: Sequence[str] | None,
 ) -> list[str]:
     """Names of the variables, after selection."""
-    absent = [name for name in [*(columns or ()), *(drop or ())] if name not in names]
+    columns = None if columns is None else names_among(columns, names)
+    drop = names_among(drop or (), names)
+    absent = [name for name in [*(columns or ()), *drop] if name not in names]
     if absent:
         raise ValueError(f"{path.name} has no column {listed(absent)}; its columns are {listed(names)}.")
     if columns is not None:
         check_names(list(columns))
-    left_out = [*(drop or ()), *labels]
+    left_out = [*drop, *labels]
     if both := [name for name in columns or () if name in left_out]:
         raise ValueError(f"{listed(both)} cannot be a variable and left out at once.")
     out = [n for n in (names if columns is None else columns) if n not in left_out]
-    nameless = [name for name in out if re.fullmatch(r"Unnamed: \d+|__index_level_\d+__", name)]
-    if nameless and columns is None:
-        raise ValueError(
-            f"{path.name} has a column without a name ({listed(nameless)}), probably row numbers written by "
-            f"pandas' to_csv; pass drop={nameless} to leave it out, or give it a name."
-        )
     if not out:
         raise ValueError(f"No variables are left of {path.name}; its columns are {listed(names)}.")
     return out
-
-
-def _check_written(path: Path, frame: pd.DataFrame, decimal: str) -> None:
-    """Say which cell keeps a column of a text file from being numbers, if it looks like one."""
-    for name in frame.columns:
-        wrong = explain_number(frame[name], decimal) if frame[name].dtype == object else None
-        if wrong is not None:
-            raise ValueError(f"{path.name}: Non-numeric columns: {name!r} ({wrong}).")
-
-
-def _numeric(
-    path: Path, frame: pd.DataFrame, missing: Missing, kinds: Mapping[str, str] | None, *, has_labels: bool
-) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """Refuse what is neither a finite, varying number nor a level, with the remedies of :func:`read_table`."""
-    try:
-        values, names, _, coded = read_columns(
-            frame,
-            None,
-            kinds,
-            text_remedy="pass drop=[...] to leave them out",
-            label_remedy=None if has_labels else _LABEL_REMEDY,
-        )
-        kept = np.arange(len(values))
-        if missing == "drop":
-            kept = np.flatnonzero(np.isfinite(values).all(axis=1))
-            values = values[kept]
-            if kept.size == 0:
-                raise ValueError(
-                    'Every row has a missing value; keep them with missing="model", or drop the columns with the most '
-                    "of them."
-                )
-        if missing == "model":
-            check_infinite(values, names)
-            check_seen(values, names)
-        else:
-            check_finite(values, names)
-        check_varying(values, names, remedy="pass drop=[...] to leave these columns out")
-    except ValueError as error:
-        raise ValueError(f"{path.name}: {error}") from error
-    if not has_labels:
-        warn_about_labels(values, names, _LABEL_REMEDY, stacklevel=4)
-    spread = np.where(np.isin(names, list(coded)), 0.0, np.nanstd(values, axis=0))
-    warn_about_shape(len(values), spread, names, stacklevel=4)
-    X = pd.DataFrame(values, index=frame.index[kept], columns=pd.Index(names))
-    for name, kind in coded.items():
-        X[name] = (
-            frame[name].iloc[kept] if kind.levels == ("False", "True") else kind.decode(X[name].to_numpy())
-        )
-    return X, kept

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 
 import pandas as pd
 
-from latentdo.data.table import check_names
+from latentdo.data.refusals import check_names
 from latentdo.messages import shown
 from latentdo.readers.files import check_file, open_text
 from latentdo.readers.numbers import long_integers

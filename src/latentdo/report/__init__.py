@@ -47,7 +47,8 @@ def render_report(
     result: FitResult,
     X: pd.DataFrame | NDArray[np.float64] | None = None,
     *,
-    title: str = "Causal graph and hidden interventions",
+    title: str | None = None,
+    story: Sequence[str] = (),
     versions: Mapping[str, str] | None = None,
     diagnosis: Diagnosis | Mapping[str, Any] | Sequence[str] | None = None,
     bootstrap: BootstrapDAG | Support | None = None,
@@ -64,6 +65,8 @@ def render_report(
         variable is not continuous.
     title : str
         Heading of the page.
+    story : sequence of str
+        Paragraphs about these data, at the top of the page.
     versions : mapping from str to str, optional
         Versions that made the result; those of the running process by default.
     diagnosis : Diagnosis, mapping or sequence of sentences, optional
@@ -110,7 +113,8 @@ def render_report(
         ("origin-title", "Origin"),
     ]
     page = _template().render(
-        title=title,
+        title=title or "Causal graph and hidden interventions",
+        story=[messages.unbroken(paragraph) for paragraph in story],
         policy=(
             f"default-src 'none'; style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'; "
             "base-uri 'none'; form-action 'none'"
@@ -120,8 +124,8 @@ def render_report(
         parts=anchors,
         result=result,
         density_summary=DENSITY.resolve(result.density, result.solver).summary,
-        headline=content.headline(result, regimes),
-        cautions=content.cautions(result),
+        headline=[messages.unbroken(sentence) for sentence in content.headline(result, regimes)],
+        cautions=[messages.unbroken(caution) for caution in content.cautions(result)],
         regimes=regimes,
         edges=edges,
         graph=graph,
@@ -133,10 +137,12 @@ def render_report(
         assignment=rows.assignment(result),
         doubtful_rows=rows.doubtful_rows(result, numbers),
         row_data=rows.row_data(result, numbers),
+        rows_are_counted=not isinstance(X, pd.DataFrame)
+        or (X.index.name is None and X.index.dtype.kind in "iu"),
         segments=segments,
         timeline=charts.timeline(result) if segments else None,
         bootstrap=None if support is None else support_tables(result, support),
-        diagnosis=said,
+        diagnosis=[(heading, messages.unbroken(sentence)) for heading, sentence in said],
         trials=None if trials is None else trial_table(trials),
         matrix=matrix,
         chart=charts.evidence_chart(seconds, evidence) if len(evidence) > 1 else None,

@@ -91,6 +91,17 @@ def listed(names: list[str], most: int = 8) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
+def unbroken(text: str) -> str:
+    """Text whose arrows neither fall apart at their hyphen nor begin a line.
+
+    Examples
+    --------
+    >>> unbroken("a -> b").split()
+    ['a', '→', 'b']
+    """
+    return text.replace(" -> ", "\N{NO-BREAK SPACE}→ ")
+
+
 def short(name: str, length: int = 40) -> str:
     """A name that fits into a line."""
     return name if len(name) <= length else name[: length - 1] + "…"

@@ -146,6 +146,17 @@
     look.addEventListener("input", say);
   }
 
+  // --- in the app: as high as it is, so that only the page around it scrolls --------------------------------------
+  if (parent !== window && "ResizeObserver" in window) {
+    const tell = () => parent.postMessage({
+      type: "streamlit:iframe:setSize",
+      width: document.documentElement.clientWidth,
+      height: Math.ceil(document.body.getBoundingClientRect().height),
+    }, "*");
+    new ResizeObserver(tell).observe(document.body);
+    addEventListener("load", tell);
+  }
+
   // --- print everything, also what is folded away ------------------------------------------------------------------
   let folded = [];
   addEventListener("beforeprint", () => {

@@ -40,10 +40,12 @@ from latentdo.scm.noise import (
 from latentdo.scm.presets import PRESETS, KindSettings, NormalWeights, Preset, SignedUniformWeights
 from latentdo.scm.service import Service, simulate_service
 from latentdo.scm.simulation import Simulation
+from latentdo.scm.snapshots import INCIDENTS, simulate_snapshots
 from latentdo.scm.variable import Variable
 
 __all__ = [
     "ATOM_STD",
+    "INCIDENTS",
     "MLP",
     "PRESETS",
     "SCM",
@@ -89,4 +91,5 @@ __all__ = [
     "Variable",
     "simulate",
     "simulate_service",
+    "simulate_snapshots",
 ]

@@ -393,7 +393,9 @@ def check_exposure(exposure: npt.ArrayLike | None, n: int) -> FloatArray | None:
         raise ValueError(f"exposure must have one number for each of the {n} rows, got shape {values.shape}")
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(bad):
-        raise ValueError(f"exposure must be positive, but row {bad[0]} has {values[bad[0]]:g}")
+        raise ValueError(
+            f"exposure must be positive, but row {bad[0]} (counted from 0) has {values[bad[0]]:g}"
+        )
     return values
 
 

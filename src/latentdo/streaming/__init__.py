@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from latentdo.data import Dataset, Missing
 from latentdo.data.labels import encode_targets, order_labels
+from latentdo.data.refusals import check_varying
 from latentdo.data.remarks import warn_about_copies, warn_about_shape
-from latentdo.data.table import check_varying
 from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
 from latentdo.streaming.chunks import Part, Rows, labels_of, parts_of

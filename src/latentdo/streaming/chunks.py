@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latentdo.data import Missing, table_to_array
 from latentdo.data.labels import encode, encode_regimes
-from latentdo.data.table import check_finite, check_labels, check_names
+from latentdo.data.refusals import check_finite, check_labels, check_names
 from latentdo.messages import listed
 from latentdo.readers import check_file
 from latentdo.readers.arrow import open_parquet, read_group

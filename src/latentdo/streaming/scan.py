@@ -10,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from latentdo.data.table import check_finite
+from latentdo.data.refusals import check_finite
 from latentdo.data.transforms import Preprocessor
 from latentdo.ranks import Ranks
 from latentdo.streaming.chunks import Part, Rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,13 +53,16 @@ def explain(
     from latentdo.estimator import LatentInterventionDAG
 
     check_results(results)
-    estimator = LatentInterventionDAG.load(results / "model.safetensors").set_params(missing=read.missing)
-    X, known = gather_rows(data, estimator.result_.columns, read, belong)
+    estimator = LatentInterventionDAG.load(results / "model.safetensors")
+    # The rows asked about have to be complete, which the estimator checks; what others lack is no matter.
+    lenient = replace(read, missing="model") if read.missing == "error" else read
+    X, known = gather_rows(data, estimator.result_.columns, lenient, belong)
     names = {str(name): name for name in X.index}
     absent = [row for row in rows if row not in names]
     if absent:
         raise ValueError(
-            f"{data.name} has no row {', '.join(absent)}; rows are {X.index[0]} to {X.index[-1]}, counted from 0."
+            f"{data.name} has no row {', '.join(absent)}; rows are {X.index[0]} to {X.index[-1]}"
+            f"{', counted from 0' if X.index.name is None else ''}."
         )
     other = None if against is None else find_regime(against, estimator.regime_names_)
     asked = [names[row] for row in rows]

@@ -104,6 +104,7 @@ def test_neighbours_that_resemble_each_other(model):
     residuals = _residuals(model, z)
     check = check_neighbours(residuals, given_neighbours(residuals), NAMES, "pass time=")
     assert check.failed
+    assert check.pairs == (("a", "d"), ("b", "d"), ("c", "d"))
     assert "d (" in check.words
     assert "time=" in check.words
 

@@ -7,22 +7,31 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.checks.check import Check, listed, p_value, z_value
+from latentdo.checks.check import Array, Check, listed, p_value, z_value
 from latentdo.checks.residuals import Residuals
 from latentdo.model.fitted import Topology
 from latentdo.solvers.settings import BROAD, CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
 
 
-def is_broad(topology: Topology) -> NDArray[np.bool_]:
-    """Which regimes ``[K]`` change most variables."""
-    share = topology.targets.mean(axis=1)
+def is_broad(topology: Topology, probabilities: Array | None = None) -> NDArray[np.bool_]:
+    """Which regimes ``[K]`` change most variables; targets count by their ``probabilities [K, d]``, if known."""
+    targets = topology.targets if probabilities is None else topology.targets * probabilities
+    share = targets.mean(axis=1)
     return np.asarray((share > BROAD) & (topology.n_variables >= FEWEST_FOR_BROAD))
 
 
-def check_breadth(topology: Topology, regime_names: Sequence[Hashable]) -> Check:
-    """Whether a regime changes most variables: that is another population, or misfit, and no intervention."""
+def check_breadth(
+    topology: Topology,
+    regime_names: Sequence[Hashable],
+    probabilities: Array | None = None,
+    labelled: bool = False,
+) -> Check:
+    """Whether a regime changes most variables: that is another population, or misfit, and no intervention.
+
+    If all rows are ``labelled``, nobody has invented the regime, and arrows are not in doubt.
+    """
     share = np.where(topology.weights > 0, topology.targets.mean(axis=1), 0.0)
-    broad = np.flatnonzero(is_broad(topology) & (topology.weights > 0))
+    broad = np.flatnonzero(is_broad(topology, probabilities) & (topology.weights > 0))
     words = "No regime changes most of the variables."
     if broad.size:
         shown = [
@@ -34,7 +43,8 @@ def check_breadth(topology: Topology, regime_names: Sequence[Hashable]) -> Check
             "than half of the variables, which looks less like an intervention than like another population or like "
             "misfit: try a transform or another density, or fit the populations apart."
         )
-    return Check("broad regimes", float(share.max(initial=0.0)), None, bool(broad.size), words)
+    pairs = () if labelled else None
+    return Check("broad regimes", float(share.max(initial=0.0)), None, bool(broad.size), words, pairs)
 
 
 def check_invariance(residuals: Residuals, names: Sequence[str], regime_names: Sequence[Hashable]) -> Check:

@@ -59,13 +59,14 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
-    from latentdo.report.content import abstention, cautions, edges, regimes
+    from latentdo.checks import abstention
+    from latentdo.report.content import cautions, edges, regimes
     from latentdo.report.messages import chance, percent
 
+    for sentence in abstention(result):
+        say(f"{in_flags(sentence)}\n")
     for caution in cautions(result):
         warn(caution)
-    for sentence in abstention(result):
-        say(f"{sentence}\n")
     found = edges(result)
     many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
     say(f"Graph: {many}")

@@ -24,6 +24,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.bootstrap import BootstrapDAG
+from latentdo.checks import abstention
 from latentdo.choices import DENSITY
 from latentdo.diagnosis import Diagnosis
 from latentdo.names import visible
@@ -120,6 +121,7 @@ def render_report(
         parts=anchors,
         result=result,
         density_summary=DENSITY.resolve(result.density, result.solver).summary,
+        abstention=abstention(result),
         headline=content.headline(result, regimes),
         cautions=content.cautions(result),
         regimes=regimes,

@@ -116,10 +116,13 @@ def abstention(result: FitResult) -> list[str]:
         return []
     failed = {one["check"] for one in result.checks if one["failed"]}
     doubts = [doubt for name, doubt in DOUBTS.items() if name in failed]
+    if not (graph & (result.model_edge_table().to_numpy() > SURE)).any() or not doubts:
+        unsure = Doubt(
+            f"none of the {int(graph.sum())} that were found is surer than {SURE:.0%}",
+            "more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)",
+        )
+        doubts.append(unsure)
     reasons = [doubt.reason for doubt in doubts]
     remedies = list(dict.fromkeys(doubt.remedy for doubt in doubts))
-    if not doubts:
-        reasons = [f"none of the {int(graph.sum())} is surer than {SURE:.0%}"]
-        remedies = ["more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)"]
     because = f"These data do not support arrows: {listed(reasons, len(reasons))}."
     return [f"{because} Read the graph as a list of questions. What would help: {'; '.join(remedies)}."]

@@ -81,5 +81,5 @@ def check_neighbours(residuals: Residuals, q: Array, names: Sequence[str], remed
         p_value(float(np.abs(z).max(initial=0.0)), len(names)),
         bool(places.size),
         words,
-        touching([names[j] for j in places], names),
+        touching([names[j] for j in places.tolist()], names),
     )

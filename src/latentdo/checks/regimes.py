@@ -24,11 +24,11 @@ def check_breadth(
     topology: Topology,
     regime_names: Sequence[Hashable],
     probabilities: Array | None = None,
-    labelled: bool = False,
 ) -> Check:
     """Whether a regime changes most variables: that is another population, or misfit, and no intervention.
 
-    If all rows are ``labelled``, nobody has invented the regime, and arrows are not in doubt.
+    Regimes that a user has labelled count as well: mechanisms that differ nearly everywhere are hardly of the same kind
+    anywhere.
     """
     share = np.where(topology.weights > 0, topology.targets.mean(axis=1), 0.0)
     broad = np.flatnonzero(is_broad(topology, probabilities) & (topology.weights > 0))
@@ -43,8 +43,7 @@ def check_breadth(
             "than half of the variables, which looks less like an intervention than like another population or like "
             "misfit: try a transform or another density, or fit the populations apart."
         )
-    pairs = () if labelled else None
-    return Check("broad regimes", float(share.max(initial=0.0)), None, bool(broad.size), words, pairs)
+    return Check("broad regimes", float(share.max(initial=0.0)), None, bool(broad.size), words)
 
 
 def check_invariance(residuals: Residuals, names: Sequence[str], regime_names: Sequence[Hashable]) -> Check:

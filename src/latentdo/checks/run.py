@@ -64,9 +64,7 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
         check_skew(dataset.x, names, result.preprocessor),
         check_copies(z[:, : len(names)], names),
         check_atoms(dataset.x, dataset.atoms, names),
-        check_breadth(
-            result.model.topology, result.regime_names, result.target_probabilities, dataset.is_labelled
-        ),
+        check_breadth(result.model.topology, result.regime_names, result.target_probabilities),
         check_invariance(residuals, names, result.regime_names),
     ]
     return Findings(tuple(checks), tuple(hints))

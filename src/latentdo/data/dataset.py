@@ -503,11 +503,6 @@ class Dataset:
         """The rows in the user's units, as a table with the names of variables and levels."""
         return self.preprocessor.to_frame(self.x)
 
-    @property
-    def is_labelled(self) -> bool:
-        """Whether the regime of every row is known."""
-        return self.regimes is not None and bool((self.regimes >= 0).all())
-
     def labels(self) -> list[Hashable | None] | None:
         """The user's label of every row, None where it is unknown; None if nothing is known of any row."""
         if self.regimes is None:

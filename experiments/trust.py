@@ -36,8 +36,8 @@ SIZES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Arguments of ``simulate``: tables of the field benchmark, or smaller ones."""
 
-EDGES: Final = (0.05, 0.25, 0.45, 0.55, 0.75, 0.9)
-"""Bounds of the probabilities that are compared with shares of arrows; what is capped at a half has its own."""
+EDGES: Final = (0.05, 0.25, 0.45, 0.58, 0.62, 0.75, 0.9)
+"""Bounds of the probabilities that are compared with shares of arrows; what is capped has its own."""
 
 ORDERED: Final = "dependent-rows"
 """Rows that depend on each other can be seen to only in their order, in which regimes follow one another too."""

@@ -4,10 +4,11 @@ An arrow is two statements: that two variables are connected, and which of them 
 both as its model is true. Where a check has refuted the model, both are capped, so that nothing is said for sure that
 the same rows contradict:
 
-.. math:: p'(i \to j) = \min\{p(i - j), c\} \cdot \min\{p(i \to j \mid i - j), c\}, \qquad c^2 = 1/2.
+.. math:: p'(i \to j) = \min\{p(i - j), c\} \cdot \min\{p(i \to j \mid i - j), c\},
 
-What a user knows beforehand, required arrows and directions that tiers or forbidden arrows fix, is no finding of the
-model and stays.
+where :math:`c^2` is the share of such arrows that were right in development (``CAPPED`` in the settings). What a user
+knows beforehand, required arrows and directions that tiers or forbidden arrows fix, is no finding of the model and
+stays.
 """
 
 from __future__ import annotations

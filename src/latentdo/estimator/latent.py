@@ -150,7 +150,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         A variable's own past is among them.
     edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
         Probability of every edge, and of every causal path: posteriors averaged over half-samples. Where a check puts
-        edges in doubt, see :meth:`falsify`, at most one half.
+        edges in doubt, see :meth:`falsify`, none is above 0.6.
     adjacency_probabilities_, direction_probabilities_ : DataFrame [d, d]
         Probability that two variables are connected, and of each direction if they are.
     model_edge_probabilities_ : DataFrame [d, d]

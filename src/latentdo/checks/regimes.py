@@ -10,14 +10,17 @@ from numpy.typing import NDArray
 from latentdo.checks.check import Array, Check, listed, p_value, z_value
 from latentdo.checks.residuals import Residuals
 from latentdo.model.fitted import Topology
-from latentdo.solvers.settings import BROAD, CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
+from latentdo.solvers.settings import CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
 
 
 def is_broad(topology: Topology, probabilities: Array | None = None) -> NDArray[np.bool_]:
-    """Which regimes ``[K]`` change most variables; targets count by their ``probabilities [K, d]``, if known."""
-    targets = topology.targets if probabilities is None else topology.targets * probabilities
-    share = targets.mean(axis=1)
-    return np.asarray((share > BROAD) & (topology.n_variables >= FEWEST_FOR_BROAD))
+    """Which regimes ``[K]`` change most variables; targets count by their ``probabilities [K, d]``, if known.
+
+    Without one of them, which a single wrong arrow may have added, changed mechanisms must still outnumber others.
+    """
+    changed = (topology.targets if probabilities is None else topology.targets * probabilities).sum(axis=1)
+    d = topology.n_variables
+    return np.asarray((changed - 1.0 > d - changed) & (d >= FEWEST_FOR_BROAD))
 
 
 def check_breadth(

@@ -967,7 +967,7 @@ LEFT_OVER: Final = 0.3
 deviations of what is left: the search itself overlooks less in regimes of a hundred rows (trust 1)."""
 
 BROAD: Final = 0.5
-"""Share of the variables, by the probabilities of targets, above which a regime is another population (trust 14)."""
+"""Share of the variables from which on a regime that was left out is another population."""
 
 FEWEST_FOR_BROAD: Final = 4
 """Variables below which half of them are few enough for an intervention."""

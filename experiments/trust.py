@@ -3,8 +3,9 @@
 ``python -m experiments.trust --tables linear-gaussian,common-factor --seeds 1000:1010`` fits tables of the field
 benchmark, clean rows by their name and violations by theirs, and prints which checks fail, and how many of the arrows
 that are claimed with more than 90 % are right: by the plain posterior, and as shown, averaged over half-samples and
-capped where a hidden cause is hinted at. ``--size five`` makes tables smaller, 1500 rows of 5 variables. ``--costs``
-prints what checks and half-samples cost instead. Seeds from 1000 up are for development.
+no surer than checks that failed allow. ``--size five`` makes tables smaller, 1500 rows of 5 variables. ``--costs``
+prints what checks and half-samples cost instead, ``--reliability`` what probabilities in the store were worth. Seeds
+from 1000 up are for development.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +24,7 @@ from experiments import runner
 from experiments.field import ROWS, SMALL, SURE, estimator
 from experiments.tables import Table
 from latentdo import simulate
+from latentdo.checks import DOUBTS
 from latentdo.notices import as_part
 from latentdo.scm import Simulation
 from latentdo.scm.violations import VIOLATIONS
@@ -32,6 +35,9 @@ SIZES: Final[Mapping[str, Mapping[str, Any]]] = {
     "smoke": SMALL,
 }
 """Arguments of ``simulate``: tables of the field benchmark, or smaller ones."""
+
+EDGES: Final = (0.05, 0.25, 0.45, 0.58, 0.62, 0.75, 0.9)
+"""Bounds of the probabilities that are compared with shares of arrows; what is capped has its own."""
 
 ORDERED: Final = "dependent-rows"
 """Rows that depend on each other can be seen to only in their order, in which regimes follow one another too."""
@@ -69,11 +75,43 @@ def _drawn(table: str, seed: int, size: str, **more: Any) -> Simulation:
 
 def _promises(name: str, truth: Any, probability: Any) -> dict[str, Any]:
     sure = probability > SURE
+    place = np.searchsorted(EDGES, probability)
+    bins = [(place == at).nonzero()[0] for at in range(len(EDGES) + 1)]
     return {
         f"{name}_sure": int(sure.sum()),
         f"{name}_right": int(truth[sure].sum()),
         f"{name}_brier": float(((probability - truth) ** 2).mean()),
+        f"{name}_bins": ";".join(f"{at.size}/{probability[at].sum():.3f}/{truth[at].sum()}" for at in bins),
     }
+
+
+def reliability(frame: pd.DataFrame) -> Table:
+    """Of pairs said with some probability, how many are arrows: plain and shown, where arrows are in doubt and not."""
+    kept = frame[frame["shown_bins"].notna()]
+    doubtful = kept["failed"].str.split(";").map(lambda names: bool(set(names) & set(DOUBTS)))
+    bounds = [0.0, *EDGES, 1.0]
+    header = (
+        "probability",
+        *(f"{way}, {name}" for name in ("no doubt", "in doubt") for way in ("plain", "shown")),
+    )
+    about = "Share of pairs that are arrows, of how many, beside the mean probability."
+    found = Table("trust_reliability", about, header)
+    parts = [part[f"{way}_bins"] for part in (kept[~doubtful], kept[doubtful]) for way in ("plain", "shown")]
+    counts = np.array([_pooled(part) for part in parts])
+    for at, (low, high) in enumerate(pairwise(bounds)):
+        shares = [
+            f"{right / n:.2f} of {n:.0f} ({total / n:.2f})" if n else "-" for n, total, right in counts[:, at]
+        ]
+        found.rows.append((f"{low:g} to {high:g}", *shares))
+    return found
+
+
+def _pooled(cells: pd.Series) -> Any:
+    """Pairs, their probabilities added up, and arrows among them, by bin ``[bins, 3]``."""
+    found = np.zeros((len(EDGES) + 1, 3))
+    for cell in cells:
+        found += [[float(number) for number in one.split("/")] for one in cell.split(";")]
+    return found
 
 
 def costs(tables: Mapping[str, pd.DataFrame]) -> Table:
@@ -108,6 +146,7 @@ def summary(frame: pd.DataFrame) -> Table:
         "tables",
         "checks that failed",
         *(f"{name} right (Brier)" for name in names),
+        "tables wrong above 0.9",
     )
     found = Table("trust", "Checks, and arrows with p > 0.9.", (*header, "fit s"))
     for (table, density), part in frame.groupby(["table", "density"], sort=False):
@@ -124,6 +163,7 @@ def summary(frame: pd.DataFrame) -> Table:
                 f"{len(part)}",
                 words,
                 *promises,
+                f"{(part['shown_right'] < part['shown_sure']).sum()}",
                 f"{part['fit_processor'].mean():.1f}",
             )
         )
@@ -133,7 +173,7 @@ def summary(frame: pd.DataFrame) -> Table:
 def main() -> None:
     usual = "linear-gaussian,soft,rows-600," + ",".join(VIOLATIONS)
     options = runner.arguments(
-        __doc__, tables=usual, densities="linear/gaussian", size="benchmark", costs=False
+        __doc__, tables=usual, densities="linear/gaussian", size="benchmark", costs=False, reliability=False
     )
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     if options.costs:
@@ -145,6 +185,10 @@ def main() -> None:
             tables[f"smooth {seed}"] = simulate(preset="field", mechanism="smooth", random_state=seed).X
             tables[f"default {seed}"] = simulate(random_state=seed).X
         print(costs(tables).markdown())
+        return
+    if options.reliability:
+        stored = pd.read_csv((options.store or runner.RESULTS) / "trust.csv")
+        print(reliability(stored[stored["seed"].isin(seeds)]).markdown())
         return
     names = ["linear-gaussian"] if options.smoke else options.tables.split(",")
     known = [*ROWS, *VIOLATIONS]

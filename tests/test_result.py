@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latentdo import LatentInterventionDAG
-from latentdo.checks import Hint, capped
+from latentdo.checks import Check, doubted
 from latentdo.graphs.equivalence import essential_graph
 from latentdo.model.fitted import Topology
 
@@ -129,8 +129,12 @@ def test_graph_probabilities_and_what_is_open_never_contradict_one_another(resul
     probability = upper * shares[:, :, 0] + (upper * shares[:, :, 1]).T
     topology = Topology(adjacency, targets, np.full(3, 1 / 3))
     some = replace(result, edge_probabilities=probability, model=replace(result.model, topology=topology))
-    hints = [Hint(*rng.choice(some.columns, 2, replace=False).tolist(), 0.3, 1e-5)] * int(rng.integers(2))
-    edges, ancestors = capped(some, hints)
+    pair = tuple(rng.choice(some.columns, 2, replace=False).tolist())
+    checks = [
+        Check("hidden causes", 0.3, 1e-5, bool(rng.integers(2)), "Residuals.", (pair,)),
+        Check("dependent rows", 0.3, 1e-5, rng.random() < 0.2, "Neighbours."),
+    ]
+    edges, ancestors = doubted(some, checks)
     some = replace(some, edge_probabilities=edges, ancestor_probabilities=ancestors)
     assert (ancestors >= edges).all()
     connected, direction = some.adjacency_probability_table(), some.direction_probability_table()

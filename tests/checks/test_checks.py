@@ -104,6 +104,7 @@ def test_neighbours_that_resemble_each_other(model):
     residuals = _residuals(model, z)
     check = check_neighbours(residuals, given_neighbours(residuals), NAMES, "pass time=")
     assert check.failed
+    assert check.pairs == (("a", "d"), ("b", "d"), ("c", "d"))
     assert "d (" in check.words
     assert "time=" in check.words
 
@@ -149,9 +150,21 @@ def test_a_regime_that_changes_most_variables_is_a_population(model):
     topology = model.topology
     targets = topology.targets.copy()
     targets[1, :3] = 1
-    check = check_breadth(Topology(topology.adjacency, targets, topology.weights), ("usual", "drug"))
+    broad = Topology(topology.adjacency, targets, topology.weights)
+    check = check_breadth(broad, ("usual", "drug"))
     assert check.failed
     assert "drug (3 of 4)" in check.words
+    assert not check_breadth(broad, ("usual", "drug"), 0.8 * targets).failed  # not so surely
+
+
+@pytest.mark.parametrize(
+    ("hit", "d", "failed"), [(2, 8, False), (4, 8, False), (5, 8, True), (3, 5, False), (4, 5, True)]
+)
+def test_one_target_that_a_wrong_arrow_added_makes_no_population(hit, d, failed):
+    targets = np.zeros((2, d), dtype=np.int8)
+    targets[1, :hit] = 1
+    topology = Topology(np.zeros((d, d), dtype=np.int8), targets, np.array([0.7, 0.3]))
+    assert check_breadth(topology, ("usual", "drug"), targets.astype(float)).failed == failed
 
 
 def _preprocessor(x, transform="none"):

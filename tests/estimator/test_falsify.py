@@ -1,3 +1,5 @@
+import contextlib
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -30,8 +32,23 @@ def test_failures_come_first_among_warnings(fitted):
     table = fitted.falsify(refits=False)
     assert table.loc["dependent rows", "failed"]
     assert list(table.failed) == sorted(table.failed, reverse=True)
-    assert fitted.result_.warnings[0] in set(table.words[table.failed])
+    first, second, *_ = fitted.result_.warnings
+    assert "do not support arrows" in first
+    assert "time=" in first
+    assert second in set(table.words[table.failed])
     assert set(table.columns) == {"statistic", "p_value", "failed", "words"}
+
+
+def test_nothing_is_sure_beside_a_check_that_contradicts_it(fitted):
+    tables = [
+        getattr(fitted, f"{name}_probabilities_") for name in ("edge", "ancestor", "adjacency", "direction")
+    ]
+    assert max(table.loc["X1"].max() for table in tables) < 0.9
+    plain = fitted.model_edge_probabilities_
+    assert (plain + plain.T).loc["X2", "X3"] > 0.9
+    assert (
+        fitted.adjacency_probabilities_.loc["X2", "X3"] > 0.9
+    )  # neighbours do not resemble each other there
 
 
 def test_checks_survive_a_file_and_need_the_rows(fitted, copies, tmp_path):
@@ -92,3 +109,28 @@ def test_checks_and_half_samples_whatever_is_told_of_rows(way, tmp_path):
     assert set(again.index) == set(table.index)
     near = table.statistic.drop(rivals)
     assert again.statistic[near.index].to_numpy() == pytest.approx(near.to_numpy(), abs=0.15)
+
+
+def test_skew_is_said_before_the_fit_and_not_twice():
+    raw = np.exp(simulate(**FIELD | {"n_samples": 300}).X.apply(lambda column: column / column.std()))
+    heard_before = []
+
+    def first_step(_):
+        heard_before.extend(str(one.message) for one in heard)
+        raise KeyboardInterrupt
+
+    est = LatentInterventionDAG(density="linear", noise="gaussian", max_regimes=2, n_init=1)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        with contextlib.suppress(KeyboardInterrupt):
+            est.fit(raw, progress=first_step)
+    assert any("transform='log'" in words for words in heard_before)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        est.fit(raw)
+    said = [str(one.message) for one in heard]
+    assert sum("transform='log'" in words for words in said) == 1
+    assert est.falsify(refits=False).loc["skew", "failed"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        est.set_params(transform="log").fit(raw.iloc[:, :2])

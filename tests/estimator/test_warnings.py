@@ -67,8 +67,8 @@ def test_fits_in_threads_hear_their_own_warnings_only(monkeypatch):
     )
     assert warnings.filters == before
     for name in names:
-        (said,) = found[name].warnings
-        assert name in said
+        said = " ".join(found[name].warnings)
+        assert [other for other in names if other in said] == [name]
 
 
 def test_overlapping_blocks_leave_the_filters_as_they_were():
@@ -112,9 +112,8 @@ def test_a_warning_names_the_line_that_called_fit():
 def test_resamples_are_silent_and_the_fit_to_all_rows_speaks():
     with pytest.warns(DataWarning) as caught:
         boot = BootstrapDAG(estimator(), n_resamples=2).fit(table("copy"))
-    assert len({str(warning.message) for warning in caught}) == 1  # nothing about rows drawn twice
-    (said,) = boot.estimator_.result_.warnings
-    assert "copy" in said
+    assert not any("repeat" in str(warning.message) for warning in caught)  # of rows drawn twice
+    assert "copy" in boot.estimator_.result_.warnings[-1]
     assert "copy" in str(caught[0].message)
 
 

@@ -415,24 +415,17 @@ def test_few_rows_are_a_caution(make_result):
 def test_what_the_data_do_not_support_is_said_first(case):
     from dataclasses import replace
 
-    from latentdo.report.content import headline, regimes
+    from latentdo.checks import Check, abstention
 
-    rows = regimes(case.result)
     sure = case.result.model.topology.adjacency.astype(float)
-    assert (
-        "do not support arrows" not in headline(replace(case.result, edge_probabilities=0.95 * sure), rows)[0]
-    )
+    assert abstention(replace(case.result, edge_probabilities=0.95 * sure)) == []
     doubtful = replace(case.result, edge_probabilities=0.5 * sure)
-    first = headline(doubtful, rows)[0]
-    assert "do not support arrows" in first
+    (first,) = abstention(doubtful)
     assert "more rows" in first
-    failed = {
-        "check": "measurement error",
-        "statistic": 30.0,
-        "p_value": 1e-9,
-        "failed": True,
-        "words": "Errors.",
-    }
-    first = headline(replace(case.result, edge_probabilities=0.95 * sure, checks=(failed,)), rows)[0]
+    failed = Check("measurement error", 30.0, 1e-9, True, "Errors.").to_dict()
+    (first,) = abstention(replace(doubtful, checks=(failed,), warnings=("Errors.",)))
     assert "errors of measurement" in first
     assert "repeated measurements" in first
+    page = render_report(replace(doubtful, checks=(failed,), warnings=(first, "Errors.")))
+    assert page.count(first) == 1
+    assert page.index(first) < page.index("Before you trust this") < page.index("latentdo found")

@@ -18,6 +18,17 @@ Checks of one kind are corrected for their number. Cheap ones run in every fit; 
 
 from latentdo.checks.check import Check, failures
 from latentdo.checks.dependence import Hint
-from latentdo.checks.run import Findings, capped, check_by_refits, check_fit
+from latentdo.checks.doubts import DOUBTS, abstention, doubted
+from latentdo.checks.run import Findings, check_by_refits, check_fit
 
-__all__ = ["Check", "Findings", "Hint", "capped", "check_by_refits", "check_fit", "failures"]
+__all__ = [
+    "DOUBTS",
+    "Check",
+    "Findings",
+    "Hint",
+    "abstention",
+    "check_by_refits",
+    "check_fit",
+    "doubted",
+    "failures",
+]

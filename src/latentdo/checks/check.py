@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ class Check:
         Whether the assumption is refuted.
     words : str
         One sentence, and the remedy if it failed.
+    pairs : tuple of pairs of names, optional
+        Variables between which arrows are in doubt if it failed, see :mod:`latentdo.checks.doubts`; None: all.
     """
 
     check: str
@@ -38,10 +41,11 @@ class Check:
     p_value: float | None
     failed: bool
     words: str
+    pairs: tuple[tuple[str, str], ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a result keeps."""
-        return asdict(self)
+        """What a result keeps; its probabilities tell which arrows are in doubt."""
+        return {name: value for name, value in asdict(self).items() if name != "pairs"}
 
 
 def failures(checks: Iterable[Check]) -> list[str]:
@@ -59,6 +63,17 @@ def z_value(products: Array, weights: Array | None = None) -> float:
 def p_value(largest: float, places: int) -> float:
     """Two-sided, of the largest of so many standard normal values, independent or not (Bonferroni)."""
     return float(min(2.0 * norm.sf(abs(largest)) * max(places, 1), 1.0))
+
+
+def touching(some: Collection[str], names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """All pairs of names with one of ``some`` among them.
+
+    Examples
+    --------
+    >>> touching(["b"], ["a", "b", "c"])
+    (('a', 'b'), ('b', 'c'))
+    """
+    return tuple((a, b) for a, b in combinations(names, 2) if a in some or b in some)
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import skew
 
-from latentdo.checks.check import Array, Check, listed, p_value
+from latentdo.checks.check import Array, Check, listed, p_value, touching
 from latentdo.data.atoms import Atoms, at
 from latentdo.data.remarks import COPY
 from latentdo.data.transforms import Preprocessor
@@ -73,7 +73,7 @@ def check_skew(x: Array, names: Sequence[str], preprocessor: Preprocessor) -> Ch
         f"to {largest:.1f}) and would hardly be after a logarithm: apply it{few} with transform={name!r} and fit "
         "again; arrows found without it may be reversed."
     )
-    return Check("skew", largest, p, True, words)
+    return Check("skew", largest, p, True, words, touching([one for _, one in mended], names))
 
 
 def check_copies(z: Array, names: Sequence[str]) -> Check:
@@ -91,4 +91,5 @@ def check_copies(z: Array, names: Sequence[str]) -> Check:
             f"{listed(shown, _SHOWN)} are nearly copies of each other: which of the two causes anything cannot be told "
             "apart, and arrows at either mean arrows at one of them; drop one of each."
         )
-    return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words)
+    pairs = tuple((names[i], names[j]) for i, j in found)
+    return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words, pairs)

@@ -44,7 +44,8 @@ def hidden_cause_hints(residuals: Residuals, names: Sequence[str]) -> tuple[list
             "not read arrows between and out of them as causes; measure what they share (size, depth, batch) and add "
             "it as a column, or pass it as batch=."
         )
-    check = Check("hidden causes", strongest, p_value(largest, len(pairs)), bool(hints), words)
+    hinted = tuple((one.first, one.second) for one in hints)
+    check = Check("hidden causes", strongest, p_value(largest, len(pairs)), bool(hints), words, hinted)
     return hints, check
 
 

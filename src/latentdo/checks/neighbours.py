@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.checks.check import Array, Check, listed, p_value, z_value
+from latentdo.checks.check import Array, Check, listed, p_value, touching, z_value
 from latentdo.checks.residuals import Residuals, in_order
 from latentdo.data import Dataset
 from latentdo.model.series import Series
@@ -81,4 +81,5 @@ def check_neighbours(residuals: Residuals, q: Array, names: Sequence[str], remed
         p_value(float(np.abs(z).max(initial=0.0)), len(names)),
         bool(places.size),
         words,
+        touching([names[j] for j in places.tolist()], names),
     )

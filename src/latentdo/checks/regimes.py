@@ -7,22 +7,34 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.checks.check import Check, listed, p_value, z_value
+from latentdo.checks.check import Array, Check, listed, p_value, z_value
 from latentdo.checks.residuals import Residuals
 from latentdo.model.fitted import Topology
-from latentdo.solvers.settings import BROAD, CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
+from latentdo.solvers.settings import CHECK_LEVEL, FEWEST_FOR_BROAD, LEFT_OVER, MIN_ROWS
 
 
-def is_broad(topology: Topology) -> NDArray[np.bool_]:
-    """Which regimes ``[K]`` change most variables."""
-    share = topology.targets.mean(axis=1)
-    return np.asarray((share > BROAD) & (topology.n_variables >= FEWEST_FOR_BROAD))
+def is_broad(topology: Topology, probabilities: Array | None = None) -> NDArray[np.bool_]:
+    """Which regimes ``[K]`` change most variables; targets count by their ``probabilities [K, d]``, if known.
+
+    Without one of them, which a single wrong arrow may have added, changed mechanisms must still outnumber others.
+    """
+    changed = (topology.targets if probabilities is None else topology.targets * probabilities).sum(axis=1)
+    d = topology.n_variables
+    return np.asarray((changed - 1.0 > d - changed) & (d >= FEWEST_FOR_BROAD))
 
 
-def check_breadth(topology: Topology, regime_names: Sequence[Hashable]) -> Check:
-    """Whether a regime changes most variables: that is another population, or misfit, and no intervention."""
+def check_breadth(
+    topology: Topology,
+    regime_names: Sequence[Hashable],
+    probabilities: Array | None = None,
+) -> Check:
+    """Whether a regime changes most variables: that is another population, or misfit, and no intervention.
+
+    Regimes that a user has labelled count as well: mechanisms that differ nearly everywhere are hardly of the same kind
+    anywhere.
+    """
     share = np.where(topology.weights > 0, topology.targets.mean(axis=1), 0.0)
-    broad = np.flatnonzero(is_broad(topology) & (topology.weights > 0))
+    broad = np.flatnonzero(is_broad(topology, probabilities) & (topology.weights > 0))
     words = "No regime changes most of the variables."
     if broad.size:
         shown = [

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from latentdo.checks.alternatives import check_alternatives
-from latentdo.checks.check import Array, Check
+from latentdo.checks.check import Check
 from latentdo.checks.columns import check_atoms, check_copies, check_skew
 from latentdo.checks.dependence import Hint, check_local_markov, hidden_cause_hints
 from latentdo.checks.neighbours import check_neighbours, given_neighbours, remedy_for, row_before
@@ -16,10 +13,9 @@ from latentdo.checks.refits import Progress, check_halves, check_held_out, check
 from latentdo.checks.regimes import check_breadth, check_invariance
 from latentdo.checks.residuals import Residuals, stretches
 from latentdo.data import Dataset
-from latentdo.graphs import reachability
 from latentdo.result import FitResult
 from latentdo.solvers.search.driver import units_of
-from latentdo.solvers.settings import CAPPED, CHECKED_BLOCK, RIVAL_FEWEST_ROWS, RIVAL_ROWS, RIVAL_VARIABLES
+from latentdo.solvers.settings import CHECKED_BLOCK, RIVAL_FEWEST_ROWS, RIVAL_ROWS, RIVAL_VARIABLES
 
 
 class Findings(NamedTuple):
@@ -68,27 +64,10 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
         check_skew(dataset.x, names, result.preprocessor),
         check_copies(z[:, : len(names)], names),
         check_atoms(dataset.x, dataset.atoms, names),
-        check_breadth(result.model.topology, result.regime_names),
+        check_breadth(result.model.topology, result.regime_names, result.target_probabilities),
         check_invariance(residuals, names, result.regime_names),
     ]
     return Findings(tuple(checks), tuple(hints))
-
-
-def capped(result: FitResult, hints: Sequence[Hint]) -> tuple[Array, Array]:
-    """Probabilities of edges and of causal paths ``[d, d]``, at most one half where a hidden cause may be meant.
-
-    A path counts as such if the graph has no other from the one variable to the other.
-    """
-    edges, ancestors = result.edge_probabilities.copy(), result.ancestor_probabilities.copy()
-    place = {name: j for j, name in enumerate(result.columns)}
-    graph = result.model.topology.adjacency.copy()
-    pairs = [(place[hint.first], place[hint.second]) for hint in hints]
-    for i, j in pairs:
-        graph[[i, j], [j, i]] = 0
-        edges[[i, j], [j, i]] = np.minimum(edges[[i, j], [j, i]], CAPPED)
-    if hints:
-        ancestors = np.where(reachability(graph), ancestors, np.minimum(ancestors, CAPPED))
-    return edges, np.maximum(ancestors, edges)
 
 
 def check_by_refits(

@@ -66,9 +66,12 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
+    from latentdo.checks import abstention
     from latentdo.report.content import cautions, edges, headline, regimes
     from latentdo.report.messages import chance, percent
 
+    for sentence in abstention(result):
+        say(f"{in_flags(sentence)}\n")
     for caution in cautions(result):
         warn(caution)
     rows = regimes(result)

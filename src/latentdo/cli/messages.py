@@ -31,10 +31,10 @@ _WHOLE = (
     (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),
     (r"pass regimes=(?=['\"])", "pass regime_column="),  # which becomes a flag below
     (r"pass regimes= too, the name of a column", "pass --regime-column too"),
-    (r"(?<!\w)groups=(?=\s)", "--group-column"),
-    (r"(?<!\w)time=(?=\s)", "--time-column"),
-    (r"(?<!\w)batch=(?=[\s,])", "--batch-column"),
-    (r"(?<!\w)offset=(?=[\s,]|$)", "--offset-column"),
+    *(
+        (rf"(?<!\w){name}=(?=[\s,)]|$)", f"--{name.removesuffix('s') if name != 'series' else name}-column")
+        for name in ("regimes", "groups", "time", "series", "batch", "offset")
+    ),
     (r"pass sample_weight \* n_rows / sample_weight\.sum\(\)", "scale them to add up to the number of rows"),
     (r"(?<!\w)sample_weight(?:=(?=\s)|(?=\s))", "--weight-column"),
     (r"kinds=\{(['\"])(.+?)\1: '(\w+)'\}", r"--kinds '\2=\3'"),

@@ -34,9 +34,11 @@ from latentdo.estimator.messages import (
     noting,
     past_is_left,
     print_step,
+    warn_of_skew,
 )
 from latentdo.estimator.queries import Questions
 from latentdo.files import CHECKPOINT_SECONDS
+from latentdo.graphs.constraints import Constraints
 from latentdo.model.assignment import Groups
 from latentdo.model.incomplete import assign_seen
 from latentdo.model.mechanisms.registry import own_family, register_family
@@ -50,7 +52,7 @@ from latentdo.solvers.dispatch import Progress, solve, solve_stream
 Array = NDArray[np.float64]
 
 _OWN_FAMILY = "own_family"  # in pickles only
-_NOTED = ("shared values", "near copies")  # checks that look at columns alone, and warn before a fit
+_NOTED = ("skew", "shared values", "near copies")  # checks that look at columns alone, and warn before a fit
 
 
 class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -148,8 +150,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         With ``time`` or ``series``: which variables cause which one or two rows later, 0/1, indexed by lag and cause.
         A variable's own past is among them.
     edge_probabilities_, ancestor_probabilities_ : DataFrame [d, d]
-        Probability of every edge, and of every causal path: posteriors averaged over half-samples. An edge between
-        variables that may have a hidden cause has at most one half.
+        Probability of every edge, and of every causal path: posteriors averaged over half-samples. Where a check puts
+        edges in doubt, see :meth:`falsify`, none is above 0.6.
     adjacency_probabilities_, direction_probabilities_ : DataFrame [d, d]
         Probability that two variables are connected, and of each direction if they are.
     model_edge_probabilities_ : DataFrame [d, d]
@@ -351,6 +353,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if left := past_is_left(dataset):
             notes.append(left)
             warn(left, DataWarning, stacklevel=2)
+        warn_of_skew(dataset)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, dataset.n_variables)
         if request.chosen_solver == "search" and self.device != "cpu":
@@ -418,6 +421,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         sample = stream.sample
         check_continuous(sample, self.kinds)
         check_number_of_labels(sample, self.max_regimes)
+        warn_of_skew(sample)
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
         if self.density == "auto":
@@ -485,16 +489,15 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         whole = np.where(dataset.missing, fitted.x, dataset.x)
         result = self._with_segments(result, dataset, whole)
         result = self._with_checks(result, dataset, fitted, seed)
-        said = (*self._failures(result), *notes, *result.warnings, *contested(result))
+        said = (*self._doubts(result), *notes, *result.warnings, *contested(result))
         self._adopt(replace(result, configuration=configuration, warnings=said))
         if result.status != "converged":
             verb = "was" if result.status == "interrupted" else "has"
             warn(f"the fit {verb} {result.status}: {result.message}", ConvergenceWarning, stacklevel=3)
 
-    @staticmethod
-    def _with_checks(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int) -> FitResult:
-        """The same result with what the rows say against it."""
-        from latentdo.checks import capped, check_fit
+    def _with_checks(self, result: FitResult, dataset: Dataset, fitted: Dataset, seed: int) -> FitResult:
+        """The same result with what the rows say against it, and no surer than that allows."""
+        from latentdo.checks import check_fit, doubted
 
         if result.status == "interrupted" or is_part():
             return result
@@ -504,11 +507,16 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             return replace(
                 result, status="interrupted", message="nobody has looked at what speaks against it"
             )
-        if found.hints and result.model_edge_probabilities is None:
-            result = replace(result, model_edge_probabilities=result.edge_probabilities)
-        edges, ancestors = capped(result, found.hints)
+        known = Constraints.build(
+            result.columns, forbidden=self.forbidden, required=self.required, tiers=self.tiers
+        )
+        edges, ancestors = doubted(result, found.checks, known)
+        plain = result.model_edge_probabilities
+        if plain is None and not np.array_equal(edges, result.edge_probabilities):
+            plain = result.edge_probabilities
         return replace(
             result,
+            model_edge_probabilities=plain,
             edge_probabilities=edges,
             ancestor_probabilities=ancestors,
             checks=tuple(one.to_dict() for one in found.checks),
@@ -516,13 +524,15 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         )
 
     @staticmethod
-    def _failures(result: FitResult) -> list[str]:
+    def _doubts(result: FitResult) -> list[str]:
         """What checks have against the fit, and warn of it; what was warned of before the fit is not said twice."""
+        from latentdo.checks import abstention
+
         failed = [one for one in result.checks if one["failed"]]
-        for one in failed:
-            if one["check"] not in _NOTED:
-                warn(one["words"], DataWarning, stacklevel=4)
-        return [one["words"] for one in failed]
+        first = abstention(result) if failed else []
+        for words in [*first, *(one["words"] for one in failed if one["check"] not in _NOTED)]:
+            warn(words, DataWarning, stacklevel=4)
+        return [*first, *(one["words"] for one in failed)]
 
     @staticmethod
     def _with_segments(result: FitResult, dataset: Dataset, whole: Array) -> FitResult:

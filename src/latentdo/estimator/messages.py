@@ -9,7 +9,7 @@ from typing import Any
 from latentdo.data import Dataset
 from latentdo.data.remarks import ColumnsWarning
 from latentdo.messages import listed
-from latentdo.notices import collecting, warn
+from latentdo.notices import collecting, is_part, warn
 from latentdo.result import FitResult
 
 STREAMED_AS_THEY_ARE = (
@@ -31,6 +31,18 @@ def past_is_left(dataset: Dataset) -> str:
         f"{'is' if len(discrete) == 1 else 'are'} not continuous: noise that remembers may look like regimes. Compare "
         f"with a fit that calls {'it' if len(discrete) == 1 else 'them'} so, kinds={discrete}."
     )
+
+
+def warn_of_skew(dataset: Dataset) -> None:
+    """Say before a fit, which may take minutes, that a transform would make it faster and better.
+
+    The check at the end of the fit comes back to it.
+    """
+    from latentdo.checks.columns import check_skew
+
+    check = check_skew(dataset.x, dataset.columns, dataset.preprocessor)
+    if check.failed and not is_part():
+        warn(check.words, ColumnsWarning, stacklevel=3)  # the line that called fit
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from latentdo.bootstrap import BootstrapDAG
+from latentdo.checks import abstention
 from latentdo.choices import DENSITY
 from latentdo.diagnosis import Diagnosis
 from latentdo.names import visible
@@ -124,6 +125,7 @@ def render_report(
         parts=anchors,
         result=result,
         density_summary=DENSITY.resolve(result.density, result.solver).summary,
+        abstention=[messages.unbroken(sentence) for sentence in abstention(result)],
         headline=[messages.unbroken(sentence) for sentence in content.headline(result, regimes)],
         cautions=[messages.unbroken(caution) for caution in content.cautions(result)],
         regimes=regimes,

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from latentdo.checks import abstention
 from latentdo.model.fitted import Array
 from latentdo.plots.changes import discrete_change, quartiles_of, regime_draws
 from latentdo.report.messages import cell, chance, count, listed, number, percent, short
 from latentdo.result import FitResult
-from latentdo.solvers.settings import INVENTED, SURE
+from latentdo.solvers.settings import INVENTED
 
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -205,12 +206,11 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         else f", in {count(result.n_groups, 'group')} of rows with one regime each"
     )
     counting = "" if result.where.weight is None else f", which count for {number(result.where.total(n))},"
-    sentences = abstention(result)
     opening = (
         f"In {n} rows{counting} of {d} variables{together}, latentdo found {count(len(found), 'direct effect')} and "
         f"{count(len(hidden), 'intervention')}."
     )
-    sentences.append(opening)
+    sentences = [opening]
     if hidden and result.model.topology.duration:
         lasting = result.model.topology.duration / (1.0 - result.model.topology.weights)
         sentences.append(
@@ -240,36 +240,12 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
     return sentences
 
 
-def abstention(result: FitResult) -> list[str]:
-    """What comes before all else if these data do not support arrows, with what would help; nothing if they do.
-
-    They do not where none is surer than :data:`SURE`, or where a rival explanation of the same rows wins.
-    """
-    graph = result.model.topology.adjacency.astype(bool)
-    sure = graph & (result.edge_probabilities > SURE)
-    failed = {one["check"] for one in result.checks if one["failed"]}
-    reasons, help_by = [], []
-    if failed & {"hidden factor", "hidden causes"} and not sure.any():
-        reasons.append("a hidden variable explains them as well or better")
-        help_by.append("a column that measures what the variables share")
-    if "measurement error" in failed:
-        reasons.append("errors of measurement explain them better")
-        help_by.append("repeated measurements")
-    if graph.any() and not sure.any() and not reasons:
-        reasons.append(f"none of the {int(graph.sum())} is surer than {chance(SURE)}")
-        help_by.append("more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)")
-    if not reasons:
-        return []
-    advice = f"Read the graph as a list of questions. What would help: {listed(help_by)}."
-    return [f"These data do not support arrows: {listed(reasons)}. {advice}"]
-
-
 def cautions(result: FitResult) -> list[str]:
     """What a reader should know before trusting the result: first what the rows have against it."""
     found = [str(one["words"]) for one in result.checks if one["failed"]]
     if result.status != "converged":
         found.append(f"The fit is {result.status}{f': {result.message}' if result.message else ''}.")
-    found += [words for words in result.warnings if words not in found]
+    found += [words for words in result.warnings if words not in (*found, *abstention(result))]
     n, d = len(result.responsibilities), len(result.columns)
     if n < _ROWS_A_VARIABLE * d:
         found.append(

@@ -82,6 +82,4 @@ def test_required_edges_are_certain_in_every_half(data):
     )
     est.fit(data.X)
     assert est.model_edge_probabilities_.loc["X1", "X2"] == pytest.approx(1.0)
-    hinted = {frozenset(pair) for pair in est.hidden_cause_hints_[["first", "second"]].to_numpy().tolist()}
-    expected = 0.5 if frozenset(("X1", "X2")) in hinted else 1.0
-    assert est.edge_probabilities_.loc["X1", "X2"] == pytest.approx(expected)
+    assert est.edge_probabilities_.loc["X1", "X2"] == pytest.approx(1.0)  # whatever checks say

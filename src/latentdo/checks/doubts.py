@@ -1,0 +1,129 @@
+r"""Which statements a failed check puts in doubt, and how sure they may then be.
+
+An arrow is two statements: that two variables are connected, and which of them is the cause. A posterior is as sure of
+both as its model is true. Where a check has refuted the model, both are capped, so that nothing is said for sure that
+the same rows contradict:
+
+.. math:: p'(i \to j) = \min\{p(i - j), c\} \cdot \min\{p(i \to j \mid i - j), c\},
+
+where :math:`c^2` is the share of such arrows that were right in development (``CAPPED`` in the settings). What a user
+knows beforehand, required arrows and directions that tiers or forbidden arrows fix, is no finding of the model and
+stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latentdo.checks.check import Array, Check, listed
+from latentdo.graphs import reachability
+from latentdo.graphs.constraints import Constraints
+from latentdo.result import FitResult
+from latentdo.solvers.settings import CAPPED, SURE
+
+_EACH: Final = float(np.sqrt(CAPPED))  # of the two statements that an arrow makes
+
+
+class Doubt(NamedTuple):
+    """What a failed check means for arrows: a reason, what would help, and how sure they may be at most."""
+
+    reason: str
+    remedy: str
+    connected: float = _EACH
+    directed: float = _EACH
+
+
+_SHARED: Final = "a column that measures what the variables share"
+
+DOUBTS: Final[Mapping[str, Doubt]] = MappingProxyType(
+    {
+        "hidden factor": Doubt("a hidden variable explains the rows better than arrows do", _SHARED),
+        "hidden causes": Doubt("hidden variables seem to move several of them at once", _SHARED),
+        "measurement error": Doubt(
+            "errors of measurement explain the rows better than arrows alone", "repeated measurements"
+        ),
+        "dependent rows": Doubt(
+            "neighbouring rows are not independent of each other",
+            "the order of the rows (time=, series=), or which of them belong together (groups=)",
+        ),
+        "skew": Doubt("columns are skewed", "a logarithm of the skewed columns (transform=)"),
+        "broad regimes": Doubt(
+            "regimes change most variables, as other populations or a wrong model do, and interventions do not",
+            "labels of populations (regimes=, batch=), a transform (transform=), or another density (density=)",
+        ),
+        # That two copies are connected is certain; which of them comes first, nobody can tell.
+        "near copies": Doubt(
+            "columns are copies of each other", "one column of each pair of copies", 1.0, 0.5
+        ),
+    }
+)
+"""Checks whose failure puts arrows in doubt, all of them or those between the pairs that the check names. Others only
+warn: shared values are allowed for in the fit, and "local Markov" and "invariant mechanisms" are about arrows and
+targets that are missing."""
+
+
+def doubted(
+    result: FitResult, checks: Iterable[Check], constraints: Constraints | None = None
+) -> tuple[Array, Array]:
+    """Probabilities of edges and of causal paths ``[d, d]``, at most what checks that failed allow.
+
+    A path is as doubtful as an arrow if the graph has none that consists of arrows beyond doubt.
+    """
+    d = len(result.columns)
+    connected, directed = np.ones((d, d)), np.ones((d, d))
+    for one in checks:
+        if one.failed and one.check in DOUBTS:
+            at = _places(one, result.columns)
+            connected[at] = np.minimum(connected[at], DOUBTS[one.check].connected)
+            directed[at] = np.minimum(directed[at], DOUBTS[one.check].directed)
+    if constraints is not None:
+        required = constraints.required | constraints.required.T
+        connected[required] = 1.0
+        directed[required | (constraints.allowed != constraints.allowed.T)] = 1.0
+    doubtful = (connected < 1.0) | (directed < 1.0)
+    edges, ancestors = result.edge_probabilities.copy(), result.ancestor_probabilities.copy()
+    either = edges + edges.T
+    forward = np.divide(edges, either, out=np.full((d, d), 0.5), where=either > 0.0)
+    capped = np.minimum(either, connected) * np.clip(forward, 1.0 - directed, directed)
+    edges[doubtful] = capped[doubtful]
+    if doubtful.any():
+        sure = reachability(result.model.topology.adjacency * ~doubtful)
+        ancestors = np.where(sure, ancestors, np.minimum(ancestors, CAPPED))
+    return edges, np.maximum(ancestors, edges)
+
+
+def _places(one: Check, columns: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Pairs that a check puts in doubt, either way round, ``[d, d]``."""
+    if one.pairs is None:
+        return ~np.eye(len(columns), dtype=bool)
+    found = np.zeros((len(columns), len(columns)), dtype=bool)
+    for first, second in one.pairs:
+        found[columns.index(first), columns.index(second)] = True
+    return found | found.T
+
+
+def abstention(result: FitResult) -> list[str]:
+    """What comes before all else if these data do not support arrows, with what would help; nothing if they do.
+
+    They do not where the graph has arrows, and none of them is surer than :data:`SURE`.
+    """
+    graph = result.model.topology.adjacency.astype(bool)
+    if not graph.any() or (graph & (result.edge_probabilities > SURE)).any():
+        return []
+    failed = {one["check"] for one in result.checks if one["failed"]}
+    doubts = [doubt for name, doubt in DOUBTS.items() if name in failed]
+    if not (graph & (result.model_edge_table().to_numpy() > SURE)).any() or not doubts:
+        unsure = Doubt(
+            f"none of the {int(graph.sum())} that were found is surer than {SURE:.0%}",
+            "more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)",
+        )
+        doubts.append(unsure)
+    reasons = [doubt.reason for doubt in doubts]
+    remedies = list(dict.fromkeys(doubt.remedy for doubt in doubts))
+    because = f"These data do not support arrows: {listed(reasons, len(reasons))}."
+    return [f"{because} Read the graph as a list of questions. What would help: {'; '.join(remedies)}."]

@@ -8,6 +8,7 @@ import pytest
 
 from experiments import field, light_tunnel
 from latentdo import LatentInterventionDAG, simulate
+from latentdo.datasets.light_tunnel import LightTunnel
 
 
 @pytest.mark.parametrize("row", field.ROWS)
@@ -47,8 +48,9 @@ def test_an_experiment_has_its_regime_only_if_both_agree_on_most_rows():
 
     rows = pd.DataFrame({"a": np.arange(8.0), "b": np.arange(8.0)})
     labels = ["reference", "reference", "first", "first", "second", "second", "second", "second"]
-    targets = {"reference": [], "first": ["a"], "second": ["a"]}
-    truth = light_tunnel.Measurements(rows, pd.Series(labels), targets, pd.DataFrame())
+    names = ["reference", "first", "second"]
+    targets = pd.DataFrame([[0, 0], [1, 0], [1, 0]], columns=["a", "b"], index=names)
+    truth = LightTunnel(rows, pd.Series(labels), targets, pd.DataFrame())
     assert light_tunnel.interventions(truth, Fit(), gained) == {
         "interventions": 2,
         "own_regime": 2,

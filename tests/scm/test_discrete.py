@@ -238,7 +238,7 @@ def test_models_are_described_in_words_of_their_kind():
         (lambda: small_model().do(cells=Gaussian()), ValueError, "'cells' is count.*continuous"),
         (lambda: small_model().do(tissue=Categorical({"a": 1, "b": 1})), ValueError, "levels"),
         (lambda: small_model().sample(3, exposure=[1.0, 2.0]), ValueError, "each of the 3 rows"),
-        (lambda: small_model().sample(2, exposure=[1.0, 0.0]), ValueError, "row 1 has 0"),
+        (lambda: small_model().sample(2, exposure=[1.0, 0.0]), ValueError, "row 1 .* has 0"),
         (
             lambda: small_model().log_density(
                 pd.DataFrame({"smoker": [0], "tissue": ["eye"], "cells": 1, "ill": 0})

@@ -71,7 +71,9 @@ def test_a_fit_goes_on_from_given_mechanisms(truth, planted, one_hot):
     again = fit_from(problem, rows, planted.adjacency, planted.targets, state.mechanisms, 1)
     assert again.evidence > state.evidence - 5.0
     for j in (1, 2):
-        np.testing.assert_allclose(again.mechanism(j).parameters, state.mechanism(j).parameters, atol=0.5)
+        # Weights before and after a unit can be traded for each other: it is the function that stays.
+        x = problem.inputs(np.flatnonzero(planted.adjacency[:, j]))
+        np.testing.assert_allclose(again.mechanism(j).mean(x), state.mechanism(j).mean(x), atol=0.05)
 
 
 def test_a_network_of_other_inputs_is_the_same_function_of_those_it_keeps():

@@ -16,6 +16,10 @@ def three_times(x):
     return 3 * x
 
 
+def one_less(x):
+    return x - 1
+
+
 def times_setting(x):
     return SETTING * x
 
@@ -42,6 +46,14 @@ def test_a_changed_setting_is_noticed_wherever_it_is_used(tmp_path, monkeypatch)
         monkeypatch.setitem(globals(), "SETTING", setting)
         monkeypatch.setitem(globals(), "scaled", compilation.njit(times_setting))
         assert compilation.njit(one_more)(2) == 2 * setting + 1
+
+
+def test_a_changed_function_is_noticed_by_those_that_call_it(tmp_path, monkeypatch):
+    """Numba looks at the file of a function, which need not be that of what it calls."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    for called, expected in ((three_times, 7), (one_less, 2), (three_times, 7)):
+        monkeypatch.setitem(globals(), "scaled", compilation.njit(called))
+        assert compilation.njit(one_more)(2) == expected
 
 
 def test_without_a_folder_to_write_to_functions_are_compiled_all_the_same(monkeypatch):

@@ -71,7 +71,8 @@ def print_result(result: FitResult) -> None:
     from latentdo.report.messages import chance, percent
 
     for sentence in abstention(result):
-        say(f"{in_flags(sentence)}\n")
+        if sentence not in _warned:  # as a fit has warned of it, and a file that was read has not
+            say(f"{in_flags(sentence)}\n")
     for caution in cautions(result):
         warn(caution)
     rows = regimes(result)

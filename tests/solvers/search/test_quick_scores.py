@@ -88,7 +88,11 @@ def test_whoever_is_near_the_best_is_fitted_whatever_the_first_fit_says(make_pro
             assert found[name] == value
 
 
-def test_sets_that_do_not_seem_to_pay_are_not_fitted(make_problem):
+def test_a_climb_fits_no_set_that_cannot_pay(make_problem):
     scores = _scores(make_problem, lambda rng: rng.laplace(size=N), np.tanh, AdditiveMechanism)
-    needless = np.array([0, 1, 2])
-    assert scores(needless) == scores.rough(needless) < scores(np.array([0, 1]))
+    needless, without_causes = np.array([0, 1, 2]), np.array([], dtype=np.int64)
+    best = scores.fit(np.array([0, 1]))
+    for hopeless in (needless, without_causes):
+        assert scores.rough(hopeless) + scores.slack(hopeless) < best
+        assert not scores.is_fitted(hopeless)
+    assert scores.slack(np.array([0, 1])) == 0.0

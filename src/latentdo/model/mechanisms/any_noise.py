@@ -301,6 +301,37 @@ def rough_gains(residual, x, responsibilities):  # type: ignore[no-untyped-def]
     return gains
 
 
+_CONSTANT, _MOVED, _LINE = 0, 1, 2
+"""What an intervention puts in the place of a mechanism: a constant, what the parents leave over elsewhere, a line."""
+
+
+@njit
+def _likeliest_intervention(x, y, weights, shape, residual, log_scale, imperfect):  # type: ignore[no-untyped-def]
+    """What an intervention does by evidence, coefficients of its own with the constant first, and its noise ``[3, c]``.
+
+    ``residual`` and ``log_scale`` are what the reference leaves over, and in which units.
+    """
+    half_log = 0.5 * np.log(max(weights.sum(), 2.0))
+    kind, coefficients = _CONSTANT, np.zeros(1)
+    best, found = best_move(y, weights, shape)
+    best -= 2.0 * half_log
+    if imperfect:
+        value, moved = best_move(residual, weights, shape)
+        value -= (weights * log_scale).sum() + 2.0 * half_log
+        if value > best:
+            best, found, kind = value, moved, _MOVED
+        rows = np.empty((y.shape[0], x.shape[1] + 2))
+        rows[:, 0], rows[:, 1:-1], rows[:, -1] = 1.0, x, y
+        contrast = _regress(rows, y, weights)
+        left, signal = np.empty(y.shape[0]), np.empty(y.shape[0])
+        _fill_residuals(rows, contrast, left, signal)
+        value, moved = best_move(left, weights, shape)
+        value -= (2.0 + x.shape[1]) * half_log
+        if value > best:
+            best, found, kind, coefficients = value, moved, _LINE, -contrast[:-1]
+    return kind, coefficients, found
+
+
 class Shaped(RowFamily):
     """A function of the parents plus noise of any shape: what such families have in common."""
 
@@ -338,21 +369,20 @@ class Shaped(RowFamily):
         curve of its own: that would absorb whatever does not fit.
         """
         assert isinstance(reference, AdditiveNoise)
-        trials: list[AdditiveNoise] = [LinearMechanism(np.zeros(1), reference.noise, 2)]
-        if imperfect and x.shape[1]:
-            trials.append(replace(reference, n_free=2))
-            own = -_regress(_rows(x, y), y, np.ascontiguousarray(weights))[:-1]
-            trials.append(LinearMechanism(own, reference.noise, 2 + x.shape[1]))
-        half_log = 0.5 * np.log(max(weights.sum(), 2.0))
-        weights = np.ascontiguousarray(weights)
-        best, found = -np.inf, reference
-        for trial in trials:
-            residual, log_scale = trial.residual(x, y)
-            value, own_shape = best_move(np.ascontiguousarray(residual), weights, as_shape(reference.noise))
-            value -= float(weights @ log_scale) + trial.n_parameters * half_log
-            if value > best:
-                best, found = value, replace(trial, noise=Noise(*own_shape))
-        return found
+        residual, log_scale = reference.residual(x, y)
+        kind, coefficients, shape = _likeliest_intervention(
+            np.ascontiguousarray(x),
+            np.ascontiguousarray(y),
+            np.ascontiguousarray(weights),
+            as_shape(reference.noise),
+            np.ascontiguousarray(residual),
+            log_scale,
+            imperfect and x.shape[1] > 0,
+        )
+        noise = Noise(*shape)
+        if kind == _MOVED:
+            return replace(reference, noise=noise, n_free=2)
+        return LinearMechanism(coefficients, noise, 1 + coefficients.size)
 
 
 class AnyNoise(Shaped):

@@ -196,9 +196,7 @@ class RowLearner(FreeTargets):
     ) -> Graph:
         """See :class:`.learner.Learner`: uphill edge by edge; if ``thorough``, then the best graph of the tables."""
         scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
-        found = climb_edges(
-            adjacency, problem.constraints, lambda j, parents: scores[j](parents), FAMILY_GAIN
-        )
+        found = climb_edges(adjacency, problem.constraints, scores, FAMILY_GAIN)
         for _ in range(FAMILY_TABLES if self._is_mixed(problem) else 1) if thorough else ():
             best, value = self.tables(problem, statistics, found, target_prior=target_prior).best(found)
             if not np.isfinite(value) or np.array_equal(best, found):

@@ -41,13 +41,12 @@ class SetScores:
         self._bounds: list[Bound] = []
         self._anchored = False
 
-    def __call__(self, parents: NDArray[np.int64]) -> float:
-        """The score; a set with more parents than the best so far is fitted only if they seem to pay."""
-        if self._best is not None and parents.size > self._best[1].size:
-            rough = self.rough(parents)
-            if rough < self._best[0] - FAMILY_DOUBT:
-                return rough
-        return self.fit(parents)
+    def slack(self, parents: NDArray[np.int64]) -> float:
+        """How much more a fit may find than is said without: nothing if there was one, little with more parents."""
+        if self.is_fitted(parents):
+            return 0.0
+        larger = self._best is not None and parents.size > self._best[1].size
+        return FAMILY_DOUBT if larger else FAMILY_HOPELESS
 
     def fit(self, parents: NDArray[np.int64]) -> float:
         """The score by a fit."""

@@ -1,6 +1,6 @@
 """The family of densities that "auto" chooses."""
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,10 +25,10 @@ def curved(n=3000, seed=0):
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_straight_mechanisms_show_no_curves(seed):
+def test_straight_mechanisms_do_not_want_networks(seed):
     dataset = Dataset.from_table(table("linear", seed).X)
     how = SearchConfiguration()
-    assert not auto_density.is_curved(dataset, how, solve(dataset, how))
+    assert not auto_density.wants_networks(dataset, how, solve(dataset, how))
 
 
 def test_auto_is_the_linear_fit_on_linear_data():
@@ -58,25 +58,26 @@ def test_lines_that_follow_a_curve_with_invented_regimes_lose(seed):
     assert entries["linear mechanisms"]["targets"] > model.targets_.to_numpy().sum()
 
 
-@pytest.mark.parametrize(
-    ("gain", "targets", "wins"),
-    [
-        (1.0, 10, True),
-        (-1.0, 10, False),
-        (-49.0, 11, True),
-        (-51.0, 11, False),
-        (-999.0, 30, True),
-        (1.0, 9, True),
-    ],
-)
-def test_invented_targets_count_against_lines(gain, targets, wins):
-    """A thousand rows; the networks need ten targets."""
+@pytest.mark.parametrize(("gain", "wins"), [(1.0, False), (100.0, True)])
+def test_networks_have_to_win_clearly_and_nothing_else_counts(monkeypatch, gain, wins):
+    dataset, how = Dataset.from_table(curved()), SearchConfiguration()
+    found = solve(dataset, how)
+    networks = replace(found, evidence=found.evidence + gain, density="nonlinear")
+    monkeypatch.setattr(auto_density, "search_linear", lambda *_: found)
+    monkeypatch.setattr(auto_density, "is_bent", lambda *_: True)
+    monkeypatch.setattr(auto_density, "search_networks", lambda *_: networks)
+    assert (auto_density.solve(dataset, how).density == "nonlinear") == wins
 
-    def result(evidence, needed):
-        topology = SimpleNamespace(targets=np.ones((needed, 1)))
-        return SimpleNamespace(evidence=evidence, model=SimpleNamespace(topology=topology), density="linear")
 
-    assert auto_density._is_better(result(gain, 10), result(0.0, targets), 1000) == wins
+def test_a_product_of_two_causes_is_found():
+    """Neither of them explains anything alone, so that lines and curves have no parents to show it."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(1500, 2))
+    y = np.where(np.arange(1500) < 400, 4.0, x[:, 0] * x[:, 1]) + 0.3 * rng.normal(size=1500)
+    dataset, how = Dataset.from_table(np.column_stack([x, y])), SearchConfiguration(n_init=1)
+    assert auto_density.products_explain(dataset, solve(dataset, how))
+    plain = Dataset.from_table(np.column_stack([x, x.sum(axis=1) + rng.normal(size=1500)]))
+    assert not auto_density.products_explain(plain, solve(plain, how))
 
 
 def test_wide_tables_get_networks_from_what_was_found_before(monkeypatch):
@@ -95,15 +96,6 @@ def test_an_interrupt_of_the_second_search_keeps_the_first(monkeypatch):
     monkeypatch.setattr(auto_density, "search_networks", interrupted)
     result = auto_density.solve(Dataset.from_table(curved()), SearchConfiguration())
     assert (result.status, result.density) == ("interrupted", "linear")
-
-
-@pytest.mark.parametrize("gain", [-1.0, 1.0])
-def test_against_noise_of_any_shape_evidence_alone_decides(gain):
-    """Nothing had to be invented there, so nothing is allowed for."""
-    topology = SimpleNamespace(targets=np.ones((30, 1)))
-    curves = SimpleNamespace(evidence=0.0, model=SimpleNamespace(topology=topology), density="additive")
-    networks = SimpleNamespace(evidence=gain, model=SimpleNamespace(topology=topology), density="nonlinear")
-    assert auto_density._is_better(networks, curves, 1000) == (gain > 0.0)
 
 
 @pytest.mark.slow

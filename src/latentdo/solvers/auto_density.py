@@ -3,44 +3,46 @@
 Lines with Gaussian noise are fitted in any case, in seconds. Where any of their mechanisms would be better off as a
 curve or with another noise, the search is run with curves and noise of any shape, which chooses for every variable.
 Where a network would explain more, networks are searched too, with what was found so far as one of their starts.
-Evidence decides, and sparsity where lines had to do without a shape of noise.
+Evidence decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
 
 from latentdo.data import Dataset
-from latentdo.model.mechanisms import Mechanism
+from latentdo.graphs import reachability
+from latentdo.model.mechanisms import AdditiveNoise, LinearMechanism, NetworkMechanism, Noise
 from latentdo.model.mechanisms.additive import AdditiveMechanism
+from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.histograms import histogram
-from latentdo.model.mechanisms.network import evaluate
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.model.mechanisms.shapes import MOST_COMPONENTS, UNKNOWN, choose_shape
 from latentdo.result import FitResult
 from latentdo.solvers import lines
 from latentdo.solvers.nonlinear.levenberg import Effort, fit_network
+from latentdo.solvers.nonlinear.mechanism import fit_mechanism
 from latentdo.solvers.nonlinear.rough_scores import bend
 from latentdo.solvers.nonlinear.solve import BY_NOISE
 from latentdo.solvers.nonlinear.solve import solve as search_networks
+from latentdo.solvers.nonlinear.units import fewest_units
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.row_strategy import solve as search_rows
 from latentdo.solvers.search.solve import SearchConfiguration, make_problem
 from latentdo.solvers.search.solve import solve as search_linear
 from latentdo.solvers.settings import (
     BENT,
-    CROWDED,
-    CROWDED_CURVES,
     CURVE_ROWS,
-    INVENTED,
-    QUICK_NETWORKS,
+    PRODUCT_UNITS,
     SCEPTICISM,
     SCREEN_ROWS,
     SCREEN_STARTS,
@@ -66,24 +68,24 @@ def solve(
     if best.status == "interrupted":
         return best
     tried, searches = [best], [best]
+    margin = _margin(dataset)
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
             curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             searches.append(curves)
-            # Some curve of many bends by chance: like regimes, they have to win clearly.
             straight = max(best.evidence, lines.evidence_at(dataset, configuration, curves))
-            clearly = curves.evidence > straight + SCEPTICISM * float(np.log(dataset.total))
+            clearly = curves.evidence > straight + margin
             if not clearly and curves.status == "converged":
                 best = search_linear(dataset, configuration, progress)  # from all their starts
                 searches.append(best)
             tried = [best, curves]
             best = curves if clearly else best
-        curved = bent or (networks_too and is_curved(dataset, configuration, best, or_crowded=not shaped))
-        if curved and best.status == "converged":
+        more = bent or (networks_too and wants_networks(dataset, configuration, best))
+        if more and best.status == "converged":
             networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
             tried.append(networks)
             searches.append(networks)
-            best = networks if _is_better(networks, best, dataset.n_rows) else best
+            best = networks if networks.evidence > best.evidence + margin else best
     except KeyboardInterrupt:
         return replace(best, status="interrupted", message="not all families were fitted")
     if len(tried) == 1:
@@ -106,94 +108,86 @@ def solve(
     )
 
 
-def _is_better(networks: FitResult, other: FitResult, n_rows: int) -> bool:
-    """Whether networks have more evidence, or about as much with fewer targets than lines with Gaussian noise.
-
-    Those can follow a curve piece by piece, with a regime for every piece; that is cheaper than the parameters of a
-    network, and needs interventions that never were.
-    """
-    gain = networks.evidence - other.evidence
-    if other.density != "linear":
-        return bool(gain > 0.0)
-    needed, needed_by_lines = (r.model.topology.targets.sum() for r in (networks, other))
-    return bool(gain > -INVENTED * n_rows * max(needed_by_lines - needed, 0))
+def _margin(dataset: Dataset) -> float:
+    """Nats by which the more flexible family has to win: some curve of many bends by chance."""
+    return SCEPTICISM * float(np.log(dataset.total))
 
 
 def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
-    """Whether some pair of variables is so clearly bent that lines would take the branches for regimes."""
+    """Whether some pair of variables is so clearly bent that networks are searched at once, which draw curves, too."""
     if dataset.n_rows < CURVE_ROWS:
         return False
     with threadpool_limits(limits=1):  # as in a search
         return bend(make_problem(dataset, configuration), seed=configuration.random_state) > BENT
 
 
-def is_curved(
-    dataset: Dataset, configuration: SearchConfiguration, found: FitResult, *, or_crowded: bool = True
-) -> bool:
+def wants_networks(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
     """Whether a fit leaves something unexplained that networks would explain.
 
-    Lines do if a network of its parents explains any variable better than its line, in the rows that are likeliest in a
-    regime that does not target it, or, unless curves have been looked at, if their regimes have suspiciously many
-    targets, as pieces of curves have.
-    Curves with noise of any shape do if networks would explain the variables better on the whole: they would have to
-    take the place of all of them. Where networks are quick, many targets are enough again, since pieces of networks
-    hide the rest.
+    Of lines, if a network of its parents explains any variable better, in the rows that are likeliest in a regime that
+    does not target it; of curves, if networks would explain the variables better on the whole, since they would have to
+    take the place of all of them. Of either, if the product of two variables explains a third.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
-    topology = found.model.topology
-    if found.density != "linear":
-        many = topology.targets.sum() > CROWDED_CURVES * (len(topology.targets) - 1)
-        if many and dataset.n_variables <= QUICK_NETWORKS:
-            return True
-        return sum(_gain_over_curves(trial) for trial in _trials(dataset, configuration, found)) > 0.0
-    if or_crowded and topology.targets.sum() > CROWDED * (len(topology.targets) - 1):
+    if products_explain(dataset, found):
         return True
-    return any(_gain_over_lines(trial) > 0.0 for trial in _trials(dataset, configuration, found))
+    gains, margin = _network_gains(dataset, configuration, found), _margin(dataset)
+    return any(gain > margin for gain in gains) if found.density == "linear" else sum(gains) > margin
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """A network in the place of a mechanism: parents ``x``, values ``y``, and what it leaves over of them.
+def products_explain(dataset: Dataset, found: FitResult) -> bool:
+    """Whether what a fit leaves over of any variable goes with the product of two others, beyond lines and parabolas.
 
-    The rows are some of ``n_rows``; the network has so many weights, ``size``.
+    Neither of them need be a parent: without the other it may explain nothing. No effect of the variable is looked at,
+    since hidden regimes bend what effects say of their causes; nor are targets, which may be pieces of the product. It
+    has to pay for a network of the two. What is left over is taken by ranks, so that tails of noise do not decide.
     """
+    z, n, model = dataset.z, dataset.n_rows, found.model
+    effects = reachability(model.topology.adjacency)
+    price = 0.5 * (3 + 3 * PRODUCT_UNITS) * np.log(n) + _margin(dataset)
+    for j, mechanism in enumerate(model.reference):
+        assert isinstance(mechanism, AdditiveNoise)
+        left = ndtri((rankdata(mechanism.residual(model.inputs(z, j), z[:, j])[0]) - 0.5) / n)
+        for pair in combinations([i for i in range(dataset.n_variables) if i != j and not effects[j, i]], 2):
+            causes = z[:, pair]
+            smooth = np.column_stack([np.ones(n), causes, causes**2])
+            both = np.column_stack([left, causes.prod(axis=1)])
+            both -= smooth @ np.linalg.lstsq(smooth, both, rcond=None)[0]
+            squares = float(
+                (both[:, 0] @ both[:, 1]) ** 2 / max((both**2).sum(axis=0).prod(), VARIANCE_FLOOR)
+            )
+            if -0.5 * n * np.log1p(-min(squares, 1.0 - VARIANCE_FLOOR)) > price:
+                return True
+    return False
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    left_over: NDArray[np.float64]
-    n_rows: int
-    size: int
-    mechanism: Mechanism
 
+def _network_gains(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> Iterator[float]:
+    """What a network of its parents would gain, in nats, for every variable that has some.
 
-def _trials(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> Iterator[_Trial]:
-    """A network of its parents for every variable that has some."""
+    By evidence on some of the rows, with noise as free as that of the mechanism in its place.
+    """
     rng = np.random.default_rng(configuration.random_state)
     topology, regimes = found.model.topology, found.responsibilities.argmax(axis=1)
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])
         rows = np.flatnonzero(topology.targets[regimes, j] == 0)
-        if parents.size and rows.size >= CURVE_ROWS:
-            some = rng.permutation(rows)[:SCREEN_ROWS]
-            x, y = np.ascontiguousarray(dataset.z[np.ix_(some, parents)]), dataset.z[some, j]
-            network, _ = fit_network(x, y, np.ones(y.size), rng, Effort(starts=SCREEN_STARTS))
-            yield _Trial(x, y, y - evaluate(x, network), rows.size, network.size, found.model.reference[j])
-
-
-def _gain_over_lines(trial: _Trial) -> float:
-    """What the network gains in nats, by least squares and the Schwarz criterion."""
-    n = len(trial.y)
-    design = np.column_stack([np.ones(n), trial.x])
-    plain = trial.y - design @ np.linalg.lstsq(design, trial.y, rcond=None)[0]
-    before, after = (max(float(r @ r) / n, VARIANCE_FLOOR) for r in (plain, trial.left_over))
-    return float(0.5 * n * np.log(before / after) - 0.5 * (trial.size - design.shape[1]) * np.log(n))
-
-
-def _gain_over_curves(trial: _Trial) -> float:
-    """The same by evidence, with the noise that networks may have and with that of the mechanism."""
-    weights = np.full(len(trial.y), trial.n_rows / len(trial.y))
-    bins, mean, spread = histogram(trial.left_over, weights)
-    _, value = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS, 0.0)
-    cost = 0.5 * (trial.size + 1) * float(np.log(trial.n_rows))
-    return float(value) - cost - evidence(trial.mechanism, trial.x, trial.y, weights)
+        if not parents.size or rows.size < CURVE_ROWS:
+            continue
+        some = rng.permutation(rows)[:SCREEN_ROWS]
+        x, y = np.ascontiguousarray(dataset.z[np.ix_(some, parents)]), dataset.z[some, j]
+        ones, weights = np.ones(y.size), np.full(y.size, rows.size / y.size)
+        mechanism = found.model.reference[j]
+        assert isinstance(mechanism, AdditiveNoise)
+        network, _ = fit_network(x, y, ones, rng, Effort(starts=SCREEN_STARTS))
+        trial = fewest_units(x, y, ones, fit_mechanism(x, y, ones, network))
+        line = AnyNoise.fit(x, y, ones)
+        if mechanism.is_plain:
+            line = LinearMechanism(
+                line.parameters, Noise.gaussian(float(np.mean(line.residual(x, y)[0] ** 2)))
+            )
+        else:
+            bins, mean, spread = histogram(trial.residual(x, y)[0], weights)
+            shape, _ = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS, 0.0)
+            trial = NetworkMechanism.of(trial.parameters, Noise(*shape), parents.size)
+        yield evidence(trial, x, y, weights) - max(evidence(one, x, y, weights) for one in (mechanism, line))

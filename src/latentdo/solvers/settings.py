@@ -519,6 +519,12 @@ smallest regime that pays."""
 UNITS: Final = 8
 """Rectified units of a network; mechanisms of the paper's benchmark have 5, and 12 were not better (nonlinear 4)."""
 
+UNIT_STEPS: Final = 15
+"""Steps of a fit after a unit was dropped,"""
+
+UNIT_TRIES: Final = 2
+"""and units, those that are missed least, that are tried before all are needed."""
+
 FIT_STARTS: Final = 3
 """Random starts of a fit: residuals are then those of the true noise for up to four parents (nonlinear 4, 34)."""
 
@@ -835,21 +841,12 @@ SCREEN_STARTS: Final = 2
 """and random starts of the network there."""
 
 BENT: Final = 0.7
-"""Nats a row that a curve of one variable gains over a straight line where the linear fit cannot be trusted. On linear
-tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more (nonlinear 20)."""
+"""Nats a row that a curve of one variable gains over a straight line where networks are searched at once. On linear
+tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more (nonlinear 20). It saves the time of
+curves, and decides nothing: evidence does."""
 
-CROWDED: Final = 1.5
-"""Targets a regime above which the linear fit is doubted."""
-
-CROWDED_CURVES: Final = 2.5
-"""The same for curves: at most 2.0 on field tables, with one or two true targets a regime; 3.2 to 3.5 where networks of
-the paper's benchmark were drawn by curves (noise, "Born again")."""
-
-QUICK_NETWORKS: Final = 12
-"""Variables up to which many targets are reason enough to search networks after curves, too: one to two minutes."""
-
-INVENTED: Final = 0.05
-"""Nats a row by which networks may be behind for each target they save over straight lines (nonlinear 43)."""
+PRODUCT_UNITS: Final = 2
+"""Units of a network that could draw the product of two variables, roughly: what a screen for products has to pay."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Gradient fits

@@ -23,6 +23,15 @@ class NetworkMechanism(AdditiveNoise):
 
     family: ClassVar[str] = "network"
 
+    @classmethod
+    def of(cls, parameters: Array, noise: Noise, n_inputs: int) -> Self:
+        """A network that was fitted.
+
+        A unit has one parameter less than numbers: what multiplies it may as well multiply its inside.
+        """
+        free = parameters.size - n_units(parameters, n_inputs) + noise.n_parameters
+        return cls(parameters, noise, n_free=free)
+
     def mean(self, x: Array) -> Array:
         """See :class:`AdditiveNoise`."""
         return np.asarray(evaluate(np.ascontiguousarray(x), self.parameters))
@@ -83,6 +92,12 @@ def without_input(parameters: Array, n_inputs: int, place: int) -> Array:
     rows = parameters[1 + n_inputs :].reshape(-1, n_inputs + 2)
     skip = np.delete(parameters[1 : 1 + n_inputs], place)
     return np.concatenate([parameters[:1], skip, np.delete(rows, 2 + place, axis=1).ravel()])
+
+
+def without_unit(parameters: Array, n_inputs: int, unit: int) -> Array:
+    """The same network with one unit cut off."""
+    first = 1 + n_inputs + unit * (n_inputs + 2)
+    return np.delete(parameters, np.arange(first, first + n_inputs + 2))
 
 
 def with_input(parameters: Array, n_inputs: int, place: int) -> Array:

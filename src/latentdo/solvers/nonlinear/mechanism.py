@@ -83,7 +83,8 @@ def fit_mechanism(  # noqa: PLR0913  (rows, start and effort of one fit; most ca
     if n_components == 1 or noise is None or noise.weights.size != n_components:
         network, loss = descend(x, y, weights, network, iterations)
         if n_components == 1:
-            return NetworkMechanism(network, Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR)))
+            noise = Noise.gaussian(max(loss / weights.sum(), VARIANCE_FLOOR))
+            return NetworkMechanism.of(network, noise, x.shape[1])
     for _ in range(rounds):
         noise = fit_noise(y - evaluate(x, network), weights, n_components, noise, floor)
         share = softmax(noise.log_joint(y - evaluate(x, network)), axis=1) / noise.variances
@@ -92,4 +93,5 @@ def fit_mechanism(  # noqa: PLR0913  (rows, start and effort of one fit; most ca
         # Scaled so that damping and ridge mean the same as with Gaussian noise.
         effective = weights * precision / np.average(precision, weights=weights)
         network, _ = descend(x, shifted, effective, network, iterations)
-    return NetworkMechanism(network, fit_noise(y - evaluate(x, network), weights, n_components, noise, floor))
+    noise = fit_noise(y - evaluate(x, network), weights, n_components, noise, floor)
+    return NetworkMechanism.of(network, noise, x.shape[1])

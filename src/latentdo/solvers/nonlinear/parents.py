@@ -145,7 +145,9 @@ class _Fits:
             for i in sorted(set(parent_set.parents) - set(inputs)):
                 more = sorted([*inputs, i])
                 wider = with_input(mechanism.parameters, len(inputs), more.index(i))
-                trial, loglik = self.fit(more, NetworkMechanism(wider, mechanism.noise), ELIMINATION_STEPS)
+                trial, loglik = self.fit(
+                    more, NetworkMechanism.of(wider, mechanism.noise, len(more)), ELIMINATION_STEPS
+                )
                 gain = loglik - self.cost(trial, more) - value
                 probabilities[i] = float(expit(gain))
                 trials.append((gain, more, trial))
@@ -173,7 +175,9 @@ def eliminate(
     fits.hold(current, inputs)
     if inputs:
         network, _ = fit_network(fits.x(inputs), fits.y, fits.weights, rng, Effort(steps=FULL_STEPS))
-        other, other_value = fits.fit(inputs, NetworkMechanism(network, current.noise), FULL_NOISE_STEPS)
+        other, other_value = fits.fit(
+            inputs, NetworkMechanism.of(network, current.noise, len(inputs)), FULL_NOISE_STEPS
+        )
         if other_value > value:
             current, value = other, other_value
     required = problem.constraints.required[:, j]
@@ -184,11 +188,15 @@ def eliminate(
         lifted = False
         for place, i in enumerate(inputs):
             fewer = inputs[:place] + inputs[place + 1 :]
-            smaller = NetworkMechanism(without_input(current.parameters, len(inputs), place), current.noise)
+            smaller = NetworkMechanism.of(
+                without_input(current.parameters, len(inputs), place), current.noise, len(fewer)
+            )
             cost = fits.cost(current, inputs) - fits.cost(smaller, fewer)
             trial, trial_value = fits.fit(fewer, smaller, iterations)
             if fewer and trial_value > value + LIFT_GAIN and lifts < LIFTS_PER_INPUT * len(inputs):
-                larger = NetworkMechanism(with_input(trial.parameters, len(fewer), place), trial.noise)
+                larger = NetworkMechanism.of(
+                    with_input(trial.parameters, len(fewer), place), trial.noise, len(inputs)
+                )
                 again, again_value = fits.fit(inputs, larger, iterations)
                 if again_value > value:
                     current, value, lifted = again, again_value, True

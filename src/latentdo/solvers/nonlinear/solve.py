@@ -15,6 +15,7 @@ from latentdo.result import FitResult
 from latentdo.solvers.nonlinear import stages
 from latentdo.solvers.nonlinear.learner import fit_from, with_networks
 from latentdo.solvers.nonlinear.order import NetworkRun, NetworkStanding
+from latentdo.solvers.nonlinear.units import without_spare_units
 from latentdo.solvers.search import driver
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration
 from latentdo.solvers.search.em import assign_rows
@@ -110,10 +111,9 @@ class NetworkStrategy:
         found = []
         for count, density in NOISES[self.density].items():
             networks = with_networks(problem, count, flexible=self.density != "nonlinear", odds=odds)
+            model = without_spare_units(problem, state, count)
             found.append(
-                conclude(
-                    networks, configuration, state.adjacency, *regimes, density=density, model=state.model
-                )
+                conclude(networks, configuration, state.adjacency, *regimes, density=density, model=model)
             )
         return max(found, key=lambda one: one.state.evidence)
 

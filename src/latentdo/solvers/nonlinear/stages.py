@@ -108,7 +108,7 @@ def add_parents(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
             continue
         inputs = sorted([*before.parents, *more])
         start = with_inputs(before.mechanism.parameters, list(before.parents), inputs)
-        wider = NetworkMechanism(start, before.mechanism.noise)
+        wider = NetworkMechanism.of(start, before.mechanism.noise, len(inputs))
         if state.following(j).sum() < OWN_ROWS_PER_PARAMETER * wider.n_parameters:
             continue
         found = find_parents_of(problem, j, inputs, wider, state.following(j), count, True, run.rng)

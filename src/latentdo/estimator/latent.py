@@ -70,9 +70,8 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         "nonlinear-mixed" under "search", with mixtures of Gaussians, and "flow" under "gradient" and "paper", with
         normalizing flows; under "search" "flow" stands for "nonlinear-mixed". "auto" fits lines with Gaussian noise. If
         their noise has another shape, curves with noise of any shape are fitted, a line where that is enough; and where
-        a screen finds that a network would explain more, networks too. Evidence decides; against lines with Gaussian
-        noise, networks may be behind by 0.05 nats per row for each target they save. Under "gradient" and "paper" it
-        means linear.
+        a screen finds that a network would explain more, networks too. Evidence decides. Under "gradient" and "paper"
+        it means linear.
     noise : {"auto", "gaussian", "any"}
         Shape of the noise around lines and networks, in every regime alike. "gaussian" is the fastest; "any" is a
         mixture of a few Gaussians. "auto" fits lines with Gaussian noise, and once more with noise of any shape if one

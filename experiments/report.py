@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments import blocks, runner, scatter, store, summaries
-from experiments.baselines.registry import METHODS, SLOW
+from experiments.baselines.registry import METHODS, SLOW, methods_for
 from experiments.cytometry import GRAPHS
 from experiments.duels import Duel, duels, opponent
 from experiments.figures import FIGURES
@@ -140,8 +140,8 @@ def absent(folder: Path | None = None) -> list[str]:
     """Methods without any answer, with the stored reason, and those of which another implementation stands in."""
     peers = store.peers(folder)
     out = []
-    for name, method in METHODS.items():
-        cells = peers[peers["method"] == name]
+    for name in methods_for("paper"):
+        method, cells = METHODS[name], peers[peers["method"] == name]
         if cells.empty:
             why = f" (many minutes of one core a table; `--methods {name}`)" if name in SLOW else ""
             out.append(f"{method.title}: installed, not run{why}.")

@@ -106,7 +106,7 @@ METHODS: dict[str, Method] = {
     "cdnod": Method("CD-NOD", "causal_learn:cdnod_with_regimes", LABELS, **_LEARN),
     "gmm-cdnod": Method("GMM with K by BIC, then CD-NOD", "causal_learn:gmm_then_cdnod", **_LEARN),
     "cdnod-time": Method("CD-NOD, time", "causal_learn:cdnod_with_time", TIME, tables=("time",), **_LEARN),
-    "linc": Method("LINC", "causal_change:linc", LABELS, **_CHANGE),
+    "linc": Method("LINC", "causal_change:linc", LABELS, tables=("small",), **_CHANGE),
     "cmm": Method("CMM", "causal_change:cmm", tables=("small",), **_CHANGE),
     "spacetime": Method("SpaceTime", "causal_change:spacetime", TIME, tables=("time",), **_CHANGE),
     **_both("boss", "BOSS", "causal_learn:boss", **_LEARN),

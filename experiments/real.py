@@ -176,6 +176,8 @@ def summary(frame: pd.DataFrame) -> Table:
         ("table", "labels", "edges", "right", "by chance", "distance", "by chance", "as close", "above 0.9, plain",
          "above 0.9, shown", "ARI", "interventions found", "target first", "checks that failed", "seconds"),
     )  # fmt: skip
+    if frame.empty:
+        return table
     for one in frame[~frame["table"].str.startswith("pair")].to_dict("records"):
         table.rows.append(
             (
@@ -201,23 +203,25 @@ def summary(frame: pd.DataFrame) -> Table:
 
 def pairs_summary(frame: pd.DataFrame) -> Table:
     """All pairs together: which way arrows go, and what sure ones are worth."""
-    pairs = frame[frame["table"].str.startswith("pair")]
     table = Table("real-pairs", "Cause-effect pairs, defaults, no labels.", ("of the pairs", "count"))
-    if pairs.empty:
+    if frame.empty or not frame["table"].str.startswith("pair").any():
         return table
+    pairs = frame[frame["table"].str.startswith("pair")]
     fitted = pairs[pairs["edges"].notna()]
     arrows = fitted[fitted["edges"] == 1]
     clean = fitted[fitted["failed"] == "none"]
-    table.rows += [
-        ("fitted, of all", f"{len(fitted)} of {len(pairs)}"),
-        ("an arrow is drawn", f"{len(arrows)}"),
-        ("drawn the right way", f"{arrows['edges_right'].sum():.0f} of {len(arrows)}"),
-        ("some check fails", f"{len(fitted) - len(clean)}"),
-        ("more than one regime", f"{(fitted['regimes'] > 1).sum()}"),
-        ("above 0.9 by the model alone, right", _share(fitted, "plain")),
-        ("above 0.9 as shown, right", _share(fitted, "shown")),
-        ("median seconds", f"{fitted['processor_seconds'].median():.1f}"),
-    ]
+    table.rows.extend(
+        [
+            ("fitted, of all", f"{len(fitted)} of {len(pairs)}"),
+            ("an arrow is drawn", f"{len(arrows)}"),
+            ("drawn the right way", f"{arrows['edges_right'].sum():.0f} of {len(arrows)}"),
+            ("some check fails", f"{len(fitted) - len(clean)}"),
+            ("more than one regime", f"{(fitted['regimes'] > 1).sum()}"),
+            ("above 0.9 by the model alone, right", _share(fitted, "plain")),
+            ("above 0.9 as shown, right", _share(fitted, "shown")),
+            ("median seconds", f"{fitted['processor_seconds'].median():.1f}"),
+        ]
+    )
     return table
 
 
@@ -225,7 +229,9 @@ def _share(frame: pd.DataFrame, name: str) -> str:
     return f"{frame[f'{name}_right'].sum():.0f} of {frame[f'{name}_sure'].sum():.0f}"
 
 
-def cells_of(tables: Iterable[str], told: Iterable[str], seeds: Iterable[int], data: str) -> list[dict[str, Any]]:
+def cells_of(
+    tables: Iterable[str], told: Iterable[str], seeds: Iterable[int], data: str
+) -> list[dict[str, Any]]:
     """What can be run here; a word about the rest."""
     out: list[dict[str, Any]] = []
     for table in tables:
@@ -266,7 +272,10 @@ def main() -> None:
         cells = cells_of(["simulated"], ["all"], [0], "")
     else:
         cells = cells_of(
-            options.tables.split(","), options.told.split(","), runner.seeds_of(options.seeds, [0]), options.data
+            options.tables.split(","),
+            options.told.split(","),
+            runner.seeds_of(options.seeds, [0]),
+            options.data,
         )
     if not cells:
         return

@@ -63,7 +63,9 @@ def switches(seed: int, *, n_variables: int = 5, n_samples: int = 1000, n_switch
     switched = rng.permutation(n_variables)[:n_switches]
     X = np.zeros((n_samples, n_variables))
     for j in order:
-        weights = truth[:, j] * rng.uniform(0.5, 1.5, (2, n_variables)) * rng.choice([-1, 1], (2, n_variables))
+        weights = (
+            truth[:, j] * rng.uniform(0.5, 1.5, (2, n_variables)) * rng.choice([-1, 1], (2, n_variables))
+        )
         on = (rng.random(n_samples) < 0.5) if j in switched else np.zeros(n_samples, dtype=bool)
         means = np.where(on, X @ weights[1] + 3, X @ weights[0])
         X[:, j] = means + rng.normal(size=n_samples)
@@ -137,8 +139,8 @@ def summary(frame: pd.DataFrame, family: str) -> Table:
     names = {"field": "rivals-field", "small": "rivals-small", "time": "rivals-time"}
     table = Table(
         names[family],
-        "Mean Hamming distance (tables). An undirected edge of a peer counts as one error; after the stroke, as none if "
-        "the truth has that edge in either direction. Stop: no answer within the limit on any table.",
+        "Mean Hamming distance (tables). An undirected edge of a peer counts as one error; after the stroke, as none "
+        "if the truth has that edge in either direction. Stop: no answer within the limit on any table.",
         ("method", "told", *rows, "seconds"),
     )
     here = frame[frame["row"].isin(rows)]
@@ -158,7 +160,9 @@ def summary(frame: pd.DataFrame, family: str) -> Table:
         values = [_entry(cells[cells["row"] == row]) for row in rows]
         seconds = f"{cells['processor_seconds'].median():.1f}"
         table.rows.append((METHODS[method].title, METHODS[method].told, *values, seconds))
-    empty = [f"{here.loc[here['row'] == row].drop_duplicates('seed')['true_edges'].mean():.1f}" for row in rows]
+    empty = [
+        f"{here.loc[here['row'] == row].drop_duplicates('seed')['true_edges'].mean():.1f}" for row in rows
+    ]
     table.rows.append(("empty graph", "nothing", *empty, ""))
     return table
 

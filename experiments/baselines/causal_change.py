@@ -29,12 +29,16 @@ def linc(problem: Problem) -> Graph:
     """True regimes as contexts. Its default, random Fourier features, needs minutes for three variables."""
     from causalchange import Linc
 
-    return _fit(Linc(score_type=_score(problem), seed=0), _table(problem.X).assign(**{CONTEXT: problem.regimes}))
+    return _fit(
+        Linc(score_type=_score(problem), seed=0), _table(problem.X).assign(**{CONTEXT: problem.regimes})
+    )
 
 
 def cmm(problem: Problem) -> Graph:
     """A hidden mixture per variable, linear, up to five components (the package's defaults)."""
-    os.environ.setdefault("R_LIBS_SITE", "/usr/lib/R/site-library:/usr/lib/R/library")  # where Debian has flexmix
+    os.environ.setdefault(
+        "R_LIBS_SITE", "/usr/lib/R/site-library:/usr/lib/R/library"
+    )  # where Debian has flexmix
     from causalchange import CMM
 
     return _fit(CMM(seed=0), _table(problem.X))

@@ -37,7 +37,7 @@ def gmm_then_ut_igsp(problem: Problem) -> Graph:
 
 
 def gmm_bic_then_ut_igsp(problem: Problem) -> Graph:
-    """The same for a user who is told nothing: number of clusters by BIC, and the largest is taken for observational."""
+    """The same for a user who is told nothing: number of clusters by BIC, the largest taken for observational."""
     labels = clusters_by_bic(problem.X)
     return _from_clusters(problem.X, labels, int(np.bincount(labels).argmax()))
 

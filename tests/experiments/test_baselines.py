@@ -103,7 +103,9 @@ def test_cmm_finds_a_hidden_mixture_per_variable():
     np.testing.assert_array_equal(outcome.graph, [[0, 1], [0, 0]])
 
 
-@pytest.mark.parametrize("name", ["cdnod-time", "hmm-ut-igsp", pytest.param("spacetime", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["cdnod-time", "hmm-ut-igsp", pytest.param("spacetime", marks=pytest.mark.slow)]
+)
 def test_a_method_for_rows_in_time_is_given_their_order(name):
     rng = np.random.default_rng(0)
     cause = rng.normal(size=400) + 6 * (np.arange(400) // 100 % 2)

@@ -11,6 +11,7 @@ light tunnel lies (:func:`latentdo.datasets.load_light_tunnel`), and the pairs a
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping
@@ -40,16 +41,17 @@ TOLD: Final = {"nothing": 0.0, "some": 0.2, "all": 1.0}
 
 PAIR_ROWS: Final = 1000
 RANDOM_GRAPHS: Final = 1000
+FOLDER: Final = "LATENTDO_LIGHT_TUNNEL"  # not part of a cell: where it lies does not matter
 PAIRS: Final = "cdt/data/resources"
 """Where the package ``cdt`` has them, under ``site-packages``."""
 
 
-def load(table: str, n_samples: int, seed: int, data: str) -> LightTunnel:
+def load(table: str, n_samples: int, seed: int) -> LightTunnel:
     """Rows drawn from a table, with their conditions, what these target, and the graph; simulated if so called."""
     if table == "simulated":
         whole = simulated()
     elif table == "light-tunnel":
-        whole = load_light_tunnel(data)
+        whole = load_light_tunnel(os.environ[FOLDER])
     else:
         cells = load_sachs("dcdi" if table == "cytometry-6" else "full", log=True)
         names = dict.fromkeys([cells.observational], REFERENCE)
@@ -90,11 +92,11 @@ def promises(truth: NDArray[np.int64], model: LatentInterventionDAG) -> dict[str
     return out
 
 
-def cell(table: str, told: str, seed: int, n_samples: int, data: str) -> Mapping[str, Any]:
+def cell(table: str, told: str, seed: int, n_samples: int) -> Mapping[str, Any]:
     """Fit one draw of rows, or one pair of columns."""
     if table.startswith("pair"):
-        return pair(table, seed, n_samples, data)
-    truth = load(table, n_samples, seed, data)
+        return pair(table, seed, n_samples)
+    truth = load(table, n_samples, seed)
     model = LatentInterventionDAG(observational=REFERENCE)
     seconds = _fit(model, truth.X, regimes=labels(truth, TOLD[told], seed))
     right, graph = truth.adjacency.to_numpy(), model.adjacency_.to_numpy()
@@ -137,9 +139,12 @@ def pair_files() -> Path | None:
     return next(iter(ROOT.glob(f".venv-baselines-orders/lib/python*/site-packages/{PAIRS}")), None)
 
 
-def pair(name: str, seed: int, n_samples: int, data: str) -> Mapping[str, Any]:
+def pair(name: str, seed: int, n_samples: int) -> Mapping[str, Any]:
     """Two columns of which one causes the other: which way the arrow goes, and how sure that is."""
-    table, forward = read_pair(name, Path(data))
+    folder = pair_files()
+    if folder is None:
+        return {"failed": "not installed"}
+    table, forward = read_pair(name, folder)
     if len(table) > n_samples:
         table = table.iloc[np.random.default_rng(seed).permutation(len(table))[:n_samples]]
     model = LatentInterventionDAG()
@@ -241,26 +246,18 @@ def cells_of(
                 print("pairs: left out, because `make baselines` was not run")
                 continue
             names = pd.read_csv(folder / "Tuebingen_targets.csv")["SampleID"]
-            one = {"told": "nothing", "n_samples": PAIR_ROWS, "data": str(folder)}
+            one = {"told": "nothing", "n_samples": PAIR_ROWS}
             out += [{"table": name, "seed": seed, **one} for seed in seeds for name in names]
             continue
         if table == "light-tunnel":
             try:
                 load_light_tunnel(data)
+                os.environ[FOLDER] = data
             except (ImportError, OSError) as error:
                 print(f"light-tunnel: left out. {error} Say --data where the measurements are.")
                 continue
-        out += [
-            {
-                "table": table,
-                "told": way,
-                "seed": seed,
-                "n_samples": TABLES.get(table, 600),
-                "data": data if table == "light-tunnel" else "",
-            }
-            for seed in seeds
-            for way in told
-        ]
+        size = {"n_samples": TABLES.get(table, 600)}
+        out += [{"table": table, "told": way, "seed": seed, **size} for seed in seeds for way in told]
     return out
 
 

@@ -188,7 +188,7 @@ def rival_losses(folder: Path | None = None) -> list[str]:
                 words = " if undirected edges are turned by the truth" if column != "hamming" else ""
                 lost.append(
                     f"{method.title} (told {method.told}) {part[column].mean():.1f} against our "
-                    f"{part['ours'].mean():.1f} on {len(part)} tables{words}"
+                    f"{part['ours'].mean():.1f} on {len(part)} {'table' if len(part) == 1 else 'tables'}{words}"
                 )
         if lost:
             out.append(f"**{row}**: {'; '.join(lost)}.")

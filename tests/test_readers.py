@@ -365,10 +365,14 @@ def test_a_cell_that_is_nearly_a_number_is_explained(tmp_path: Path, cell: str, 
 
 
 @pytest.mark.parametrize(("cell", "remedy"), [("< 0.1", "limit"), ("n.d.", "correct it")])
-def test_a_column_is_not_given_up_for_a_cell_that_is_no_number(tmp_path: Path, cell: str, remedy: str) -> None:
+def test_a_column_is_not_given_up_for_a_cell_that_is_no_number(
+    tmp_path: Path, cell: str, remedy: str
+) -> None:
     rows = "".join(f"{k},{k % 7}.5,x{k}\n" for k in range(40))
     path = write(tmp_path, "t.csv", f"a,dose,name\n{rows}40,{cell},x40\n")
-    with pytest.raises(ValueError, match=rf"'dose' 1 of 41 entries .*Row 40 .*'{cell}': .*{remedy}") as caught:
+    with pytest.raises(
+        ValueError, match=rf"'dose' 1 of 41 entries .*Row 40 .*'{cell}': .*{remedy}"
+    ) as caught:
         read_table(path)
     (mended,) = re.findall(r"drop=(\[.*\])$", str(caught.value))
     assert "dose" not in mended, "nobody drops a variable for one cell"

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.light_tunnel import simulated
 
 from experiments import real
-from experiments.light_tunnel import simulated
 
 CHAIN = pd.DataFrame(np.eye(5, k=1, dtype=int), list("abcde"), list("abcde"))
 

@@ -2,7 +2,8 @@
 
 ``python -m experiments.real`` fits with defaults the light tunnel (a machine with a known graph), flow cytometry under
 six and nine conditions, and the Tübingen cause-effect pairs; ``--tables light-tunnel`` takes one of them, ``--told
-nothing,some,all`` says how many rows have labels (none, a fifth, all). Beside every graph stand random graphs with as
+nothing,some,all`` says how many rows have labels (none, a fifth, all), ``--densities linear/gaussian`` fits lines with
+Gaussian noise, which takes seconds. Beside every graph stand random graphs with as
 many edges, which are right by chance. ``--fresh`` runs stored fits again, and ``python -m experiments.report`` puts the
 tables into docs/real-data.md. No measurements but those of cytometry belong to the package: ``--data`` says where the
 light tunnel lies (:func:`latentdo.datasets.load_light_tunnel`), and the pairs are those that the package ``cdt`` ships
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from experiments import runner
 from experiments.baselines.solve import ROOT
 from experiments.cytometry import GRAPHS
-from experiments.field import SURE
+from experiments.field import SURE, estimator
 from experiments.light_tunnel import DATA, gains, interventions, simulated
 from experiments.tables import Table
 from latentdo import LatentInterventionDAG, load_sachs, metrics
@@ -92,12 +93,12 @@ def promises(truth: NDArray[np.int64], model: LatentInterventionDAG) -> dict[str
     return out
 
 
-def cell(table: str, told: str, seed: int, n_samples: int) -> Mapping[str, Any]:
+def cell(table: str, density: str, told: str, seed: int, n_samples: int) -> Mapping[str, Any]:
     """Fit one draw of rows, or one pair of columns."""
     if table.startswith("pair"):
-        return pair(table, seed, n_samples)
+        return pair(table, density, seed, n_samples)
     truth = load(table, n_samples, seed)
-    model = LatentInterventionDAG(observational=REFERENCE)
+    model = estimator(density).set_params(observational=REFERENCE)
     seconds = _fit(model, truth.X, regimes=labels(truth, TOLD[told], seed))
     right, graph = truth.adjacency.to_numpy(), model.adjacency_.to_numpy()
     chance = by_chance(truth.adjacency, int(graph.sum()), seed)
@@ -139,7 +140,7 @@ def pair_files() -> Path | None:
     return next(iter(ROOT.glob(f".venv-baselines-orders/lib/python*/site-packages/{PAIRS}")), None)
 
 
-def pair(name: str, seed: int, n_samples: int) -> Mapping[str, Any]:
+def pair(name: str, density: str, seed: int, n_samples: int) -> Mapping[str, Any]:
     """Two columns of which one causes the other: which way the arrow goes, and how sure that is."""
     folder = pair_files()
     if folder is None:
@@ -147,7 +148,7 @@ def pair(name: str, seed: int, n_samples: int) -> Mapping[str, Any]:
     table, forward = read_pair(name, folder)
     if len(table) > n_samples:
         table = table.iloc[np.random.default_rng(seed).permutation(len(table))[:n_samples]]
-    model = LatentInterventionDAG()
+    model = estimator(density)
     try:
         seconds = _fit(model, table)
     except ValueError as error:
@@ -178,8 +179,8 @@ def summary(frame: pd.DataFrame) -> Table:
         "real",
         "Real tables, defaults. Distance: pairs of variables connected differently. By chance: mean of random graphs "
         "with as many edges, and how many of a thousand are as close.",
-        ("table", "labels", "edges", "right", "by chance", "distance", "by chance", "as close", "above 0.9, plain",
-         "above 0.9, shown", "ARI", "interventions found", "target first", "checks that failed", "seconds"),
+        ("table", "density", "labels", "edges", "right", "by chance", "distance", "by chance", "as close",
+         "above 0.9, plain", "above 0.9, shown", "ARI", "interventions found", "target first", "checks that failed", "seconds"),
     )  # fmt: skip
     if frame.empty:
         return table
@@ -187,6 +188,7 @@ def summary(frame: pd.DataFrame) -> Table:
         table.rows.append(
             (
                 str(one["table"]),
+                str(one["density"]),
                 {"nothing": "none", "some": "a fifth", "all": "all"}[one["told"]],
                 f"{one['edges']:.0f} of {one['true_edges']:.0f}",
                 f"{one['edges_right']:.0f}",
@@ -235,7 +237,7 @@ def _share(frame: pd.DataFrame, name: str) -> str:
 
 
 def cells_of(
-    tables: Iterable[str], told: Iterable[str], seeds: Iterable[int], data: str
+    tables: Iterable[str], densities: Iterable[str], told: Iterable[str], seeds: Iterable[int], data: str
 ) -> list[dict[str, Any]]:
     """What can be run here; a word about the rest."""
     out: list[dict[str, Any]] = []
@@ -246,8 +248,12 @@ def cells_of(
                 print("pairs: left out, because `make baselines` was not run")
                 continue
             names = pd.read_csv(folder / "Tuebingen_targets.csv")["SampleID"]
-            one = {"told": "nothing", "n_samples": PAIR_ROWS}
-            out += [{"table": name, "seed": seed, **one} for seed in seeds for name in names]
+            out += [
+                {"table": name, "density": way, "told": "nothing", "seed": seed, "n_samples": PAIR_ROWS}
+                for seed in seeds
+                for way in densities
+                for name in names
+            ]
             continue
         if table == "light-tunnel":
             try:
@@ -257,19 +263,25 @@ def cells_of(
                 print(f"light-tunnel: left out. {error} Say --data where the measurements are.")
                 continue
         size = {"n_samples": TABLES.get(table, 600)}
-        out += [{"table": table, "told": way, "seed": seed, **size} for seed in seeds for way in told]
+        out += [
+            {"table": table, "density": density, "told": way, "seed": seed, **size}
+            for seed in seeds
+            for density in densities
+            for way in told
+        ]
     return out
 
 
 def main() -> None:
     options = runner.arguments(
-        __doc__, tables=",".join([*TABLES, "pairs"]), told=",".join(TOLD), data=str(DATA)
+        __doc__, tables=",".join([*TABLES, "pairs"]), densities="auto", told=",".join(TOLD), data=str(DATA)
     )
     if options.smoke:
-        cells = cells_of(["simulated"], ["all"], [0], "")
+        cells = cells_of(["simulated"], ["linear/gaussian"], ["all"], [0], "")
     else:
         cells = cells_of(
             options.tables.split(","),
+            options.densities.split(","),
             options.told.split(","),
             runner.seeds_of(options.seeds, [0]),
             options.data,

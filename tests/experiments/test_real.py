@@ -53,7 +53,9 @@ def test_a_pair_is_read_with_its_direction(tmp_path):
 
 def test_what_cannot_be_had_is_left_out_with_a_word(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(real, "ROOT", tmp_path)
-    assert real.cells_of(["pairs", "light-tunnel"], ["nothing"], [0], str(tmp_path / "nowhere")) == []
+    assert (
+        real.cells_of(["pairs", "light-tunnel"], ["auto"], ["nothing"], [0], str(tmp_path / "nowhere")) == []
+    )
     said = capsys.readouterr().out
     assert "make baselines" in said
     assert "--data" in said

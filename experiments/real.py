@@ -177,10 +177,11 @@ def summary(frame: pd.DataFrame) -> Table:
     """One line per table and amount of labels."""
     table = Table(
         "real",
-        "Real tables, defaults. Distance: pairs of variables connected differently. By chance: mean of random graphs "
+        "Real tables. Distance: pairs of variables connected differently. By chance: mean of random graphs "
         "with as many edges, and how many of a thousand are as close.",
         ("table", "density", "labels", "edges", "right", "by chance", "distance", "by chance", "as close",
-         "above 0.9, plain", "above 0.9, shown", "ARI", "interventions found", "target first", "checks that failed", "seconds"),
+         "above 0.9, plain", "above 0.9, shown", "ARI", "interventions found", "target first",
+         "checks that failed", "seconds"),
     )  # fmt: skip
     if frame.empty:
         return table

@@ -40,7 +40,7 @@ format: venv-dev ## let ruff rewrite what it can
 bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
 	$(BIN)/python -m benchmarks
 
-baselines: ## environments for the peers that experiments run (four, because their pins clash)
+baselines: ## environments for the peers that experiments run (five, because their pins clash)
 	$(PYTHON) -m venv .venv-baselines
 	.venv-baselines/bin/python -m pip install --quiet -r experiments/baselines/requirements.txt
 	$(PYTHON) -m venv .venv-baselines-sdcd
@@ -49,6 +49,12 @@ baselines: ## environments for the peers that experiments run (four, because the
 	.venv-baselines-incidents/bin/python -m pip install --quiet -r experiments/baselines/requirements-incidents.txt
 	$(PYTHON) -m venv .venv-baselines-kinds
 	.venv-baselines-kinds/bin/python -m pip install --quiet -r experiments/baselines/requirements-kinds.txt
+	$(PYTHON) -m venv .venv-baselines-orders
+	.venv-baselines-orders/bin/python -m pip install --quiet -r experiments/baselines/requirements-orders.txt
+	.venv-baselines-orders/bin/python -m pip install --quiet --no-deps -r experiments/baselines/requirements-data.txt
+	@if Rscript -e 'library(flexmix)' >/dev/null 2>&1; then \
+	  .venv-baselines-orders/bin/python -m pip install --quiet -r experiments/baselines/requirements-mixtures.txt; \
+	else echo "CMM is left out: it needs R with flexmix (Debian: r-base-core, r-cran-flexmix)"; fi
 
 experiments: venv-dev ## what fits in a night on two cores; continues where it stopped
 	$(ONE_THREAD) $(BIN)/python -m experiments

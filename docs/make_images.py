@@ -1,9 +1,11 @@
-"""Draw the pictures of README and documentation from a real fit: ``python docs/make_images.py``."""
+"""Draw the pictures of README and documentation from a real fit: ``python docs/make_images.py [overview ...]``."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +14,25 @@ from matplotlib.figure import Figure
 
 from latentdo import LatentInterventionDAG, plots, simulate
 from latentdo.report import render_report
+from latentdo.scm import simulate_snapshots
 
 IMAGES = Path(__file__).parent / "images"
 
 
 def overview() -> Figure:
-    """One table in; graph, regimes and targets out."""
-    data = simulate(n_variables=4, edges_per_node=1, n_samples=2000, random_state=5)
-    X = data.X.rename(columns=dict(zip(data.X.columns, "ABCD", strict=True)))
-    result = LatentInterventionDAG(max_regimes=8, random_state=0).fit(X).result_
-    cause, effect = next(iter(result.to_networkx().edges))
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
-    before, after, graph = figure.subplots(1, 3, width_ratios=[1, 1.42, 0.9])
+    """One table in; graph, regimes and targets out: the service of ``latentdo demo``."""
+    X = simulate_snapshots(random_state=1).X
+    result = LatentInterventionDAG("linear", noise="gaussian", random_state=0).fit(X).result_
+    cause, effect = "queries", "disk_wait"
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    before, after, graph = figure.subplots(1, 3, width_ratios=[1, 1.5, 1.2])
     before.scatter(X[cause], X[effect], s=6, color=plots.REFERENCE_COLOUR, alpha=0.5, linewidths=0)
     before.set_xlabel(cause)
     before.set_ylabel(effect)
     before.set_title("What you have: rows without labels", fontsize=11)
     plots.pair(result, X, cause, effect, after, max_rows=2000)
-    after.set_title("Found: who was intervened upon", fontsize=11)
-    plots.graph(result, graph, regime=result.regime_names[1])
+    after.set_title("Found: when something broke, and what", fontsize=11)
+    plots.graph(result, graph)
     graph.set_title("Found: the causal graph", fontsize=11)
     return figure
 
@@ -97,13 +99,15 @@ def report(path: Path) -> None:
         browser.close()
 
 
-def main() -> None:
-    """Write every picture; the same versions give the same bytes."""
+def main(names: Sequence[str]) -> None:
+    """Write the pictures that are named, or all of them; the same versions give the same bytes."""
     IMAGES.mkdir(exist_ok=True)
     for draw in (overview, paper, gallery):
-        draw().savefig(IMAGES / f"{draw.__name__}.png", dpi=110, metadata={"Software": None})
-    report(IMAGES / "report.png")
+        if not names or draw.__name__ in names:
+            draw().savefig(IMAGES / f"{draw.__name__}.png", dpi=110, metadata={"Software": None})
+    if not names or "report" in names:
+        report(IMAGES / "report.png")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -37,6 +37,8 @@ NIGHT: list[tuple[str, str]] = [
     ("comparison", ""),
     ("comparison", "--methods sdcd,dcdi --seeds 0:2"),
     ("light_tunnel", ""),
+    ("real", ""),
+    ("rivals", "--seeds 0:5"),
     ("field", "--seeds 0:10"),
     ("together", "--seeds 0:10"),
     ("missing", "--seeds 0:10"),

@@ -14,7 +14,7 @@ from experiments import findings, summaries
 from experiments.tables import Table
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/results.md")
+PAGES = ("README.md", "docs/results.md", "docs/status.md", "docs/real-data.md")
 MARK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
@@ -27,6 +27,10 @@ BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
     "pairs": summaries.pairs,
     "overlap": lambda folder: findings.overlap(10, folder),
     "field": findings.field,
+    "field-total": findings.field_total,
+    "incidents": findings.incidents,
+    "real": findings.real,
+    "real-pairs": findings.real_pairs,
     "false-alarms": findings.false_alarms,
     "calibration": findings.calibration,
     "gradient": lambda folder: summaries.solvers("gradient", folder),

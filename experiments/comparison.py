@@ -16,7 +16,7 @@ import pandas as pd
 
 from experiments import runner
 from experiments.baselines.interface import Problem
-from experiments.baselines.registry import METHODS, SLOW
+from experiments.baselines.registry import METHODS, SLOW, methods_for
 from experiments.baselines.solve import Outcome, favourable, interpreter, solve
 from experiments.paper import Row, rows
 from latentdo import metrics, simulate
@@ -79,7 +79,7 @@ def installed(methods: list[str]) -> list[str]:
 def main() -> None:
     options = runner.arguments(
         __doc__,
-        methods=",".join(name for name in METHODS if name not in SLOW),
+        methods=",".join(name for name in methods_for("paper") if name not in SLOW),
         mechanisms="linear,nonlinear,nonadditive",
         interventions="stochastic,imperfect",
         edges="1,4",

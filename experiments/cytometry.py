@@ -17,7 +17,7 @@ import pandas as pd
 
 from experiments import runner
 from experiments.baselines.interface import Problem
-from experiments.baselines.registry import METHODS, SLOW
+from experiments.baselines.registry import SLOW, methods_for
 from experiments.baselines.solve import Outcome, solve
 from experiments.comparison import installed
 from latentdo import LatentInterventionDAG, load_sachs, metrics
@@ -88,7 +88,7 @@ def _peer(
 
 def main() -> None:
     options = runner.arguments(__doc__, variants="latent", methods="", limit=180.0)
-    chosen = [name for name in METHODS if name not in SLOW] if options.methods == "all" else []
+    chosen = [name for name in methods_for("paper") if name not in SLOW] if options.methods == "all" else []
     chosen = chosen or [name for name in options.methods.split(",") if name]
     runs = [("empty graph", "", "", "")]
     runs += [("latentdo", *model, variant) for variant in options.variants.split(",") for model in MODELS]

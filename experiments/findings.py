@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from experiments import real as real_tables
 from experiments import store
 from experiments.baselines.registry import METHODS
 from experiments.calibration import pooled
@@ -96,7 +97,7 @@ def with_regimes(folder: Path | None = None) -> Table:
 
 def headline(folder: Path | None = None) -> Table:
     """Table 1 in short: all twelve rows without labels."""
-    header = ("interventions", "mechanism", "edges a node", "latentdo, no labels", "paper, no labels",
+    header = ("interventions", "mechanism", "edges per node", "latentdo, no labels", "paper, no labels",
               "paper, everything known", "nearest other package, no labels", "empty graph")  # fmt: skip
     table = Table("headline", "Hamming distance without labels", header)
     latent = store.ours(folder)
@@ -134,7 +135,7 @@ def linear(first: int, last: int, folder: Path | None = None) -> Table:
     """Linear data without labels, seeds from ``first`` to before ``last``; two bounds on the regimes where both ran."""
     frame = store.read("linear_latent", folder)
     frame = frame[(frame["seed"] >= first) & (frame["seed"] < last)]
-    header = ("preset", "interventions", "edges a node", "graphs", "`max_regimes`", "Hamming", "ARI", "ceiling",
+    header = ("preset", "interventions", "edges per node", "graphs", "`max_regimes`", "Hamming", "ARI", "ceiling",
               "target F1", "regimes off by")  # fmt: skip
     table = Table("linear", "Linear data without labels", header)
     keys = ["preset", "intervention", "edges_per_node"]
@@ -197,6 +198,74 @@ def field(folder: Path | None = None) -> Table:
     return field_summary(store.read("field", folder))
 
 
+def field_total(folder: Path | None = None) -> Table:
+    """All realistic tables together, nothing known, seeds that nothing was tuned on."""
+    frame = store.read("field", folder)
+    table = Table("field-total", "Realistic tables, defaults, no labels", ("of realistic tables", "count"))
+    if frame.empty:
+        return table
+    kept = (frame["density"] == "auto") & (frame["told"] == "nothing") & (frame["seed"] < store.DEVELOPMENT)
+    frame = frame[kept & ~frame["small"].astype(bool)]
+    nothing_happened = frame["row"].str.startswith("quiet")
+    hit, quiet = frame[~nothing_happened], frame[nothing_happened]
+    usual = ~hit["row"].str.startswith("variables")
+    table.rows.extend(
+        [
+            ("graph with at most one wrong edge", f"{(hit['shd'] <= 1).sum()} of {len(hit)}"),
+            ("edges above 90 % that are right", f"{hit['sure_right'].sum():.0f} of {hit['sure'].sum():.0f}"),
+            ("number of regimes right", f"{hit['regimes_right'].astype(bool).sum()} of {len(hit)}"),
+            ("nothing happened, and one regime is found", f"{(quiet['regimes'] == 1).sum()} of {len(quiet)}"),
+            (
+                "median seconds of one core, 8 variables",
+                f"{hit.loc[usual, 'processor_seconds'].median():.0f}",
+            ),
+        ]
+    )
+    return table
+
+
+def incidents(folder: Path | None = None) -> Table:
+    """Services: incidents and their root causes, and quiet times."""
+    frame = store.read("together", folder)
+    header = (
+        "service",
+        "method",
+        "tables",
+        "F1 of segments",
+        "root cause first",
+        "graph distance",
+        "one regime",
+    )
+    table = Table("incidents", "Two weeks of 15 metrics with 12 incidents; quiet services", header)
+    if frame.empty:
+        return table
+    frame = frame[frame["seed"] < store.DEVELOPMENT]
+    for (what, method, noise), cells in frame.groupby(["what", "method", "noise"], sort=False):
+        quiet = what != "incidents"
+        table.rows.append(
+            (
+                f"{what}, {noise}",
+                "latentdo" if method == "time" else str(method),
+                f"{len(cells)}",
+                _mean(cells["f1"]),
+                _mean(cells["root_first"]),
+                _mean(cells["hamming"], 1),
+                f"{(cells['regimes'] == 1).sum()} of {len(cells)}" if quiet else "",
+            )
+        )
+    return table
+
+
+def real(folder: Path | None = None) -> Table:
+    """Real tables of many variables."""
+    return real_tables.summary(store.read("real", folder))
+
+
+def real_pairs(folder: Path | None = None) -> Table:
+    """Real pairs of columns."""
+    return real_tables.pairs_summary(store.read("real", folder))
+
+
 def calibration(folder: Path | None = None) -> Table:
     """Whether edge probabilities are worth more than the base rate, and than the graph itself."""
     frame = store.read("calibration", folder)
@@ -219,7 +288,7 @@ def calibration(folder: Path | None = None) -> Table:
 def acyclicity(folder: Path | None = None) -> Table:
     """Three measures of acyclicity, before and after the discrete search."""
     frame = store.read("gradient_acyclicity", folder)
-    header = ("measure", "edges a node", "graphs", "relaxed fit", "with search", "steps")
+    header = ("measure", "edges per node", "graphs", "relaxed fit", "with search", "steps")
     table = Table("acyclicity", "Measures of acyclicity", header)
     for (measure, edges), cells in frame.groupby(["measure", "edges_per_node"], sort=False):
         relaxed, polished = (cells[cells["polish"] == polish] for polish in (False, True))

@@ -364,6 +364,28 @@ def test_a_cell_that_is_nearly_a_number_is_explained(tmp_path: Path, cell: str, 
     assert "astype" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("cell", "remedy"), [("< 0.1", "limit"), ("n.d.", "correct it")])
+def test_a_column_is_not_given_up_for_a_cell_that_is_no_number(
+    tmp_path: Path, cell: str, remedy: str
+) -> None:
+    rows = "".join(f"{k},{k % 7}.5,x{k}\n" for k in range(40))
+    path = write(tmp_path, "t.csv", f"a,dose,name\n{rows}40,{cell},x40\n")
+    with pytest.raises(
+        ValueError, match=rf"'dose' 1 of 41 entries .*Row 40 .*'{cell}': .*{remedy}"
+    ) as caught:
+        read_table(path)
+    (mended,) = re.findall(r"drop=(\[.*\])$", str(caught.value))
+    assert "dose" not in mended, "nobody drops a variable for one cell"
+
+
+def test_dates_that_recur_are_dates_not_levels_or_numbers(tmp_path: Path) -> None:
+    rows = "".join(f"{k % 7}.5,{k % 9},{1 + k // 4:02}.03.2024\n" for k in range(60))
+    path = write(tmp_path, "t.csv", f"a,b,day\n{rows}")
+    with pytest.raises(ValueError, match=r"'day'.*says when each row was measured"):
+        read_table(path)
+    assert list(read_table(path, drop=["day"]).columns) == ["a", "b"]
+
+
 def test_the_other_decimal_sign_is_pointed_out_too(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "a;b\n1,5;2\n2,5;3.5\n4;7\n")
     with pytest.raises(ValueError, match=r"row 1 .*'b' is '3\.5'.*decimal=\"\.\""):

@@ -24,8 +24,11 @@ class Problem:
         Which rows are observational.
     n_regimes : int, optional
         Number of regimes, for methods that cluster first.
+    time : array [n], optional
+        When every row was measured, where rows have an order.
     density, intervention : str
-        What the mechanisms are like, in the words of `LatentInterventionDAG`; only our own search takes this.
+        What the mechanisms are like, in the words of `LatentInterventionDAG`, for our own search and for peers that
+        have to choose a regression.
     """
 
     X: NDArray[np.float64]
@@ -33,12 +36,13 @@ class Problem:
     targets: NDArray[np.int64] | None = None
     observational: NDArray[np.bool_] | None = None
     n_regimes: int | None = None
+    time: NDArray[np.float64] | None = None
     density: str = "linear"
     intervention: str = "perfect"
 
     def showing(self, given: tuple[str, ...]) -> Problem:
         """Hide everything that is not given, so that no adapter can look at what its table row does not admit."""
-        secrets = ("regimes", "targets", "observational", "n_regimes")
+        secrets = ("regimes", "targets", "observational", "n_regimes", "time")
         return replace(self, **{name: None for name in secrets if name not in given})
 
     def rows(self) -> NDArray[np.float64]:

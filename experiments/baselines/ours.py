@@ -12,6 +12,16 @@ from experiments.baselines.interface import Graph, Problem
 from experiments.baselines.mixture import clusters
 
 
+def default(problem: Problem) -> Graph:
+    """Nothing known but, where rows have one, their order in time; every argument left as it is."""
+    from latentdo import LatentInterventionDAG
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = LatentInterventionDAG().fit(problem.X, time=problem.time)
+    return np.asarray(model.adjacency_, dtype=np.int64)
+
+
 def with_regimes(problem: Problem) -> Graph:
     """True regimes, unknown targets."""
     return _fit(problem, regimes=problem.regimes)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from experiments.baselines.hidden_markov import states
 from experiments.baselines.interface import Graph, Problem
-from experiments.baselines.mixture import clusters
+from experiments.baselines.mixture import clusters, clusters_by_bic
 
 ALPHA = 1e-3
 """Level of all tests: there are hundreds of rows a regime, and nothing is tuned on the truth."""
@@ -31,9 +33,25 @@ def gmm_then_ut_igsp(problem: Problem) -> Graph:
     """Gaussian mixture told the number of regimes; its cluster richest in observational rows is told to be so."""
     labels = clusters(problem)
     reference = int(np.bincount(labels[problem.observational]).argmax())
-    others = [problem.X[labels == k] for k in np.unique(labels) if k != reference]
-    enough = problem.X.shape[1] + 5  # the regressions of the invariance test need more rows than columns
-    return _ut_igsp([problem.X[labels == reference], *(rows for rows in others if len(rows) >= enough)])
+    return _from_clusters(problem.X, labels, reference)
+
+
+def gmm_bic_then_ut_igsp(problem: Problem) -> Graph:
+    """The same for a user who is told nothing: number of clusters by BIC, the largest taken for observational."""
+    labels = clusters_by_bic(problem.X)
+    return _from_clusters(problem.X, labels, int(np.bincount(labels).argmax()))
+
+
+def hmm_then_ut_igsp(problem: Problem) -> Graph:
+    """States of a hidden Markov model, for rows in order of time; the commonest is taken for observational."""
+    labels = states(problem.X[np.argsort(problem.time)])
+    return _from_clusters(problem.X[np.argsort(problem.time)], labels, int(np.bincount(labels).argmax()))
+
+
+def _from_clusters(X: NDArray[np.float64], labels: NDArray[np.int64], reference: int) -> Graph:
+    others = [X[labels == k] for k in np.unique(labels) if k != reference]
+    enough = X.shape[1] + 5  # the regressions of the invariance test need more rows than columns
+    return _ut_igsp([X[labels == reference], *(rows for rows in others if len(rows) >= enough)])
 
 
 def _ut_igsp(environments: list) -> Graph:

@@ -8,12 +8,14 @@ LABELS = ("regimes",)
 LABELS_AND_TARGETS = ("regimes", "targets")
 OBSERVATIONAL = ("observational",)
 COUNT = ("n_regimes",)
+TIME = ("time",)
 
 WORDS = {
     "regimes": "regimes",
     "targets": "targets",
     "observational": "which rows are observational",
     "n_regimes": "number of regimes",
+    "time": "order in time",
 }
 
 
@@ -29,10 +31,12 @@ class Method:
         ``module:function`` in this package.
     given : tuple of str
         Which secrets of `Problem` the method is told.
-    environment : {"main", "baselines", "sdcd"}
+    environment : {"main", "baselines", "sdcd", "orders"}
         Where its package is installed: this project's environment, or one that ``make baselines`` makes.
     packages : tuple of str
         Whose versions are stored.
+    tables : tuple of str
+        On which families of tables it is run: the paper's, realistic ones, small ones, or rows in order of time.
     """
 
     title: str
@@ -40,6 +44,7 @@ class Method:
     given: tuple[str, ...] = ()
     environment: str = "baselines"
     packages: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ("paper", "field", "small")
 
     @property
     def label_free(self) -> bool:
@@ -67,6 +72,8 @@ def _both(key: str, title: str, adapter: str, **where: object) -> dict[str, Meth
 
 _LEARN = {"packages": ("causal-learn",)}
 _IGSP = {"packages": ("graphical_model_learning", "conditional_independence")}
+_LINGAM = {"environment": "orders", "packages": ("lingam",)}
+_CHANGE = {"environment": "orders", "packages": ("causalchange",)}
 _SDCD = {"environment": "sdcd", "packages": ("sdcd",)}
 
 METHODS: dict[str, Method] = {
@@ -80,7 +87,15 @@ METHODS: dict[str, Method] = {
     "gmm-ut-igsp": Method(
         "GMM, then UT-IGSP", "permutations:gmm_then_ut_igsp", (*COUNT, *OBSERVATIONAL), **_IGSP
     ),
+    "gmm-bic-ut-igsp": Method(
+        "GMM with K by BIC, then UT-IGSP", "permutations:gmm_bic_then_ut_igsp", **_IGSP
+    ),
+    "hmm-ut-igsp": Method(
+        "HMM, then UT-IGSP", "permutations:hmm_then_ut_igsp", TIME, tables=("time",), **_IGSP
+    ),
     "gmm-search": Method("GMM, then our search", "ours:gmm_then_search", COUNT, "main", ("scikit-learn",)),
+    "latentdo": Method("latentdo", "ours:default", (), "main", tables=("small",)),
+    "latentdo-time": Method("latentdo, time", "ours:default", TIME, "main", tables=("time",)),
     "linear-search": Method("our linear search, regimes", "ours:linear_with_regimes", LABELS, "main"),
     "linear-search-targets": Method(
         "our linear search, targets", "ours:linear_with_targets", LABELS_AND_TARGETS, "main"
@@ -88,6 +103,17 @@ METHODS: dict[str, Method] = {
     "cam-targets": Method("CAM, intervened rows left out", "cam:cam_with_targets", LABELS_AND_TARGETS),
     "dcdi": Method("DCDI-G", "neural:dcdi", LABELS_AND_TARGETS, **_SDCD),
     "sdcd": Method("SDCD", "neural:sdcd", LABELS_AND_TARGETS, **_SDCD),
+    "cdnod": Method("CD-NOD", "causal_learn:cdnod_with_regimes", LABELS, **_LEARN),
+    "gmm-cdnod": Method("GMM with K by BIC, then CD-NOD", "causal_learn:gmm_then_cdnod", **_LEARN),
+    "cdnod-time": Method("CD-NOD, time", "causal_learn:cdnod_with_time", TIME, tables=("time",), **_LEARN),
+    "linc": Method("LINC", "causal_change:linc", LABELS, tables=("small",), **_CHANGE),
+    "cmm": Method("CMM", "causal_change:cmm", tables=("small",), **_CHANGE),
+    "spacetime": Method("SpaceTime", "causal_change:spacetime", TIME, tables=("time",), **_CHANGE),
+    **_both("boss", "BOSS", "causal_learn:boss", **_LEARN),
+    **_both("grasp", "GRaSP", "causal_learn:grasp", **_LEARN),
+    **_both("lingam", "DirectLiNGAM", "lingam_family:direct_lingam", **_LINGAM),
+    **_both("resit", "RESIT", "lingam_family:resit", **_LINGAM),
+    **_both("topic", "Topic", "causal_change:topic", **_CHANGE),
     **_both("ges", "GES", "causal_learn:ges", **_LEARN),
     **_both("pc", "PC", "causal_learn:pc", **_LEARN),
     **_both("fci", "FCI", "causal_learn:fci", **_LEARN),
@@ -99,3 +125,8 @@ METHODS: dict[str, Method] = {
 }
 SLOW = ("dcdi", "sdcd")
 """Methods that need minutes on one core."""
+
+
+def methods_for(tables: str) -> list[str]:
+    """Names of the methods that are run on such tables."""
+    return [name for name, method in METHODS.items() if tables in method.tables]

@@ -38,7 +38,7 @@ def interpreter(environment: str) -> Path:
     """Python of an environment; those of peers are made by ``make baselines``."""
     if environment == "main":
         return Path(sys.executable)
-    folder = {"baselines": ".venv-baselines", "sdcd": ".venv-baselines-sdcd"}[environment]
+    folder = ".venv-baselines" if environment == "baselines" else f".venv-baselines-{environment}"
     return ROOT / folder / "bin" / "python"
 
 

@@ -34,7 +34,7 @@ __all__ = [
     "register_family",
     "simulate",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "BootstrapDAG": "latentdo.bootstrap",

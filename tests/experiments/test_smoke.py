@@ -28,6 +28,8 @@ EXPERIMENTS = [
     "gate",
     "field",
     "light_tunnel",
+    "real",
+    "rivals",
     "together",
     "missing",
     "kinds",

@@ -17,7 +17,7 @@ def program_version() -> str:
 app = App(
     name="latentdo",
     help=(
-        "Find the causal graph, the hidden interventions and their targets in one table of numbers.\n\n"
+        "Find the causal graph, the hidden interventions and their targets in one table.\n\n"
         "Start with `latentdo demo`, or with your own table: `latentdo fit data.csv --out results`.\n\n"
         "Every option can also stand in a file (`--config settings.toml`, with `max_regimes = 8`) or in the "
         "environment (`LATENTDO_MAX_REGIMES=8`). A flag wins over the environment, and the environment over the file."

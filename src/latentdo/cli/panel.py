@@ -24,6 +24,18 @@ Step = Callable[[Mapping[str, Any]], None]
 SECONDS_BETWEEN_LINES: Final = 5.0
 _LAST_STAGE: Final = "final"
 """Of a search; half-samples and checks follow, and how long they take depends on what was found."""
+_STAGES: Final = {
+    "one regime": "one regime for all rows",
+    "labels": "regimes as labelled",
+    "from one regime": "looking for regimes",
+    "from lines": "looking for regimes, from what lines found",
+    "again": "looking for regimes once more",
+    "graph": "choosing the graph",
+    "graph again": "choosing the graph once more",
+    "all rows": "assigning all rows",
+    _LAST_STAGE: "settling, then probabilities and checks",
+}
+"""What searches call their stages, for people."""
 _OF = re.compile(r"(\d+) of (\d+)")
 
 
@@ -70,7 +82,7 @@ class Course:
         """What is being done."""
         step = self.last.get("step", "starting")
         if not isinstance(step, int):
-            return visible(step)
+            return visible(_STAGES.get(step, step))
         return visible(f"restart {self.restart}, {self.last.get('phase', 'training')}, step {step}")
 
     def left(self) -> tuple[str, float] | None:
@@ -186,7 +198,7 @@ def _lines(text: str, course: Course) -> Step:
         if course.seconds - shown >= SECONDS_BETWEEN_LINES:
             shown = course.seconds
             (_, stage), *facts = course.facts()
-            told = "  ".join(f"{name} {value}" for name, value in facts)
+            told = "  ".join(f"{name} {value}" for name, value in facts if value != "unknown")
             console(stderr=True).print(f"{text}: {stage}  {told}", soft_wrap=True)
 
     return step

@@ -298,6 +298,8 @@ def _code_levels(
             continue
         elif pd.api.types.is_bool_dtype(column.dtype):
             kind, codes = levels_of(column.astype(object))
+        elif said is None and not is_category and not _is_numeric(column) and _looks_like_dates(column):
+            continue  # a date that recurs is no level
         elif (is_category or not _is_numeric(column)) and _has_levels(
             column, sure=is_category or said is not None
         ):

@@ -15,6 +15,10 @@ _NUMBER: Final = r"\s*[+-]?(\d+({0}\d*)?|{0}\d+)([eE][+-]?\d+)?\s*"
 _INFINITY: Final = re.compile(r"\s*[+-]?(inf|infinity)\s*", re.IGNORECASE)
 _GROUPED: Final = re.compile(r"\s*[+-]?\d{1,3}([.,]\d{3})+\s*")
 _MARKS: Final = re.compile(r"(?<=\d)[.,_' ](?=\d)")
+_DATE: Final = re.compile(r"\s*\d{1,4}([./-])\d{1,2}\1\d{1,4}(\s.*)?")
+_LIMIT: Final = re.compile(r"\s*([<>≤≥]=?|below|above|under|over)\s*[+-]?\d", re.IGNORECASE)
+_FEW: Final = 0.1
+"""Share of the entries that may be something else in a column of numbers; beyond, the column is no such."""
 
 
 def long_integers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
@@ -50,6 +54,8 @@ def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
                 else ""
             )
             return f'{where}: if {other!r} is the decimal sign, pass decimal="{other}"{groups}'
+        if _DATE.fullmatch(cell):
+            return None
         if _is_plain(_MARKS.sub("", cell), decimal):
             return f"{where}: write numbers without marks between their digits, and with {decimal!r} as decimal sign"
         try:
@@ -58,6 +64,23 @@ def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
             return None
         return f"{where}: write it with the digits 0 to 9"
     return None
+
+
+def explain_odd_cells(column: pd.Series[Any], decimal: str) -> str | None:
+    """What keeps a column from being numbers if only a few of its cells do: the first of them, and the remedy.
+
+    None if cells that are no numbers are no exceptions.
+    """
+    there = [(row, cell) for row, cell in enumerate(column) if not _is_missing(cell)]
+    odd = [(row, cell) for row, cell in there if not _is_plain(cell, decimal)]
+    if not odd or len(odd) > _FEW * len(there):
+        return None
+    row, cell = odd[0]
+    count = f"{len(odd)} of {len(there)} entries {'is not a number' if len(odd) == 1 else 'are not numbers'}"
+    advice = "correct it, or leave the cell empty"
+    if isinstance(cell, str) and _LIMIT.match(cell):
+        advice = "write the limit itself, which a fit then sees as one, or leave the cell empty"
+    return f"{count}. Row {row} (counted from 0) is {shown(cell)}: {advice}"
 
 
 def _is_missing(cell: Any) -> bool:

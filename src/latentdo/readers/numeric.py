@@ -16,7 +16,7 @@ from latentdo.data.refusals import ColumnError, check_finite, check_infinite, ch
 from latentdo.data.remarks import warn_about_labels, warn_about_shape
 from latentdo.data.table import Columns, Missing, read_columns
 from latentdo.messages import listed
-from latentdo.readers.numbers import explain_number
+from latentdo.readers.numbers import explain_number, explain_odd_cells
 
 if TYPE_CHECKING:
     from latentdo.readers.table import ReadingOptions
@@ -121,17 +121,18 @@ def _check_named(frame: pd.DataFrame, options: ReadingOptions) -> None:
 
 def _check_written(frame: pd.DataFrame, options: ReadingOptions) -> None:
     """Say which cell keeps a column of a text file from being numbers, if it looks like one."""
-    wrong = {
-        name: why
-        for name in frame.columns
-        if name not in (options.kinds or {}) and frame[name].dtype == object
-        if (why := explain_number(frame[name], options.decimal)) is not None
-    }
+    text = [
+        name for name in frame.columns if name not in (options.kinds or {}) and frame[name].dtype == object
+    ]
+    wrong = {name: why for name in text if (why := explain_number(frame[name], options.decimal)) is not None}
     if wrong:
         why = next(iter(wrong.values()))
         other = "," if options.decimal == "." else "."
         remedy = {"decimal": other} if f'pass decimal="{other}"' in why else {}
         raise ColumnError(f"Non-numeric columns: {listed(wrong)} ({why}).", wrong, remedy)
+    for name in text:
+        if (why := explain_odd_cells(frame[name], options.decimal)) is not None:
+            raise ColumnError(f"In column {name!r} {why}.", [name], {})
 
 
 def _complete(columns: Columns, missing: Missing) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

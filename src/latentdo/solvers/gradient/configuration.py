@@ -50,6 +50,9 @@ class GradientConfiguration:
         off as well, so that a target costs ``gamma`` a row, just as an edge costs ``xi`` a row.
     edge_log_odds, target_log_odds : float or ndarray [d, d], float
         The paper's xi and gamma.
+    prior_grid : tuple of (float, float)
+        Pairs of xi and gamma among which held-out rows choose, one fit each (the paper's choice for every graph);
+        empty: the two above, and nothing is chosen.
     constraints : Constraints, optional
         Edges that may and must exist; any, by default.
     concentration : float
@@ -60,8 +63,21 @@ class GradientConfiguration:
         Shape of the networks.
     edge_logit, target_logit, embedding_scale : float
         Starting values.
-    edge_jitter : float
-        Standard deviation of random starts around ``edge_logit``: what makes restarts differ.
+    edge_jitter, target_jitter : float
+        Standard deviations of random starts around ``edge_logit`` and ``target_logit``: what makes restarts differ,
+        and regimes without labels.
+    fixed_embedding_scale : bool
+        The standard deviations of the embeddings' posterior stay at ``embedding_scale``. Trained, they return to those
+        of the prior within a few hundred steps, and every mechanism is a network of noise.
+    reference : {"embedding", "free"}
+        Linear mechanisms of the reference come from the hypernetwork of a draw of ``u_0``, as published, or are
+        parameters of their own: the noise of ``u_0`` then enters no mechanism.
+    regime_steps : int
+        Steps before the first sub-problem in which rows without labels form regimes and no edge exists yet. With
+        edges, a dense cyclic graph explains the rows before any regime does. Not done where all labels are known.
+    free_target_steps : int
+        The first of these, in which a target costs nothing: charged from the start, regimes lose their targets before
+        they have found rows.
     first_steps, steps : int
         Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int
@@ -84,7 +100,8 @@ class GradientConfiguration:
     learning_rate, weight_decay : float
         Of Adam.
     structure_rate : float
-        Learning rate of graph, targets, embeddings and sticks relative to that of the networks.
+        Learning rate of the graph, and of targets that are sampled and cost something, relative to that of the
+        networks.
     batch_size : int, optional
         Rows a step; all if None, -1 chooses by the family.
     graph_samples : int
@@ -131,6 +148,7 @@ class GradientConfiguration:
     per_row_target_entropy: bool = False
     edge_log_odds: float | NDArray[np.float64] = 0.0
     target_log_odds: float = 0.0
+    prior_grid: tuple[tuple[float, float], ...] = ()
     constraints: Constraints | None = None
     concentration: float = 9.0
     kappa: float = 0.5
@@ -143,6 +161,11 @@ class GradientConfiguration:
     edge_logit: float = 0.0
     edge_jitter: float = 0.5
     target_logit: float = -2.0
+    target_jitter: float = 0.0
+    fixed_embedding_scale: bool = False
+    reference: Literal["embedding", "free"] = "embedding"
+    regime_steps: int = 0
+    free_target_steps: int = 0
     embedding_scale: float = 0.05
     first_steps: int = -1
     steps: int = -1
@@ -237,25 +260,30 @@ class GradientConfiguration:
             edge_log_odds=-0.01,
             target_log_odds=-0.1,
             target_logit=0.0,
-            max_regimes=12,
+            target_jitter=1.5,
+            max_regimes=30,
             concentration=9.0,
             embedding_size=264,
             width=32,
             n_blocks=2,
             flow_layers=2,
             flow_units=12,
+            regime_steps=800,
+            free_target_steps=450,
             first_steps=500,
             steps=50,
             final_steps=0,
-            max_subproblems=200,
-            lagrangian=AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
+            max_subproblems=60,
+            lagrangian=AugmentedLagrangian(0.0, 1e-4, 3.0, 0.5),
             tolerance=1e-8,
-            learning_rate=10**-2.5,
-            structure_rate=1.0,
-            edge_jitter=0.0,
-            batch_size=None,
+            learning_rate=6e-3,
+            structure_rate=3.0,
+            edge_jitter=0.5,
+            batch_size=2000,
             weight_decay=1e-6,
-            embedding_scale=0.1,
+            embedding_scale=0.01,
+            fixed_embedding_scale=True,
+            reference="free",
             prune=False,
         )
         return replace(published, **changes)

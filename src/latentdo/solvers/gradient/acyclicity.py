@@ -31,7 +31,7 @@ class _TraceExponential(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Tensor:
-        (exponential,) = context.saved_tensors
+        exponential: Tensor = context.saved_tensors[0]
         return gradient * exponential.T
 
 

@@ -47,7 +47,7 @@ def small(labels: bool = False) -> Dataset:
 
 def trainer(c: GradientConfiguration, dataset: Dataset) -> tuple[Trainer, LatentMixture]:
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
-    rows = training_rows(dataset.z, supervision, c, np.random.default_rng(0))
+    rows = training_rows(dataset.z.copy(), supervision, c, np.random.default_rng(0))
     torch.manual_seed(0)
     mixture = build(3, supervision, c)
     return Trainer(mixture, rows, c), mixture

@@ -367,7 +367,9 @@ def test_two_solvers_give_the_same_evidence_to_the_same_state(variant):
 
 def test_a_published_fit_of_a_tiny_table_warns():
     dataset = data("latent", n=60)
-    c = GradientConfiguration.paper(first_steps=5, steps=2, max_subproblems=1, embedding_size=4, width=4)
+    c = GradientConfiguration.paper(
+        regime_steps=5, first_steps=5, steps=2, max_subproblems=1, embedding_size=4, width=4
+    )
     with pytest.warns(UserWarning, match="not to be relied on"):
         result = solve(dataset, c)
     assert any("not to be relied on" in note for note in result.warnings)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from latentdo import metrics, simulate
+from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.data import Dataset
 from latentdo.graphs import is_dag
 from latentdo.model.variational.densities import LinearDensity
@@ -169,6 +169,29 @@ def test_regimes_that_lie_apart_are_found_without_labels():
     )
     result = solve(Dataset.from_table(s.X), c)
     assert metrics.adjusted_rand_index(s.regimes, result.regimes) > 0.5
+
+
+def test_known_labels_keep_the_schedule_of_the_text(monkeypatch):
+    s = simulate(3, 1, n_samples=60, random_state=0)
+    seen = []
+
+    def stop(_, configuration, *__):
+        seen.append(configuration)
+        raise InterruptedError
+
+    monkeypatch.setattr("latentdo.solvers.gradient.solve", stop)
+    some = [int(k) if row % 2 else None for row, k in enumerate(s.regimes)]
+    for regimes in (s.regimes, some, None):
+        with pytest.raises(InterruptedError):
+            LatentInterventionDAG("linear", solver="paper", max_regimes=4).fit(s.X, regimes=regimes)
+    schedules = [c.regime_steps for c in seen]
+    assert schedules == [
+        0,
+        GradientConfiguration.paper().regime_steps,
+        GradientConfiguration.paper().regime_steps,
+    ]
+    assert seen[0].lagrangian == TEXT_OF_THE_PAPER["lagrangian"]
+    assert not seen[0].per_row_target_entropy
 
 
 def test_every_departure_from_the_text_is_named_and_explained():

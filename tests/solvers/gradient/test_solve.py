@@ -387,6 +387,7 @@ def test_the_published_algorithm_finds_a_small_graph_with_known_targets():
     s = simulate(4, 1, n_samples=1000, random_state=1000)
     dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
     c = GradientConfiguration.paper(
+        labelled=True,
         first_steps=300,
         steps=25,
         max_subproblems=30,

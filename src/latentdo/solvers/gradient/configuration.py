@@ -20,26 +20,29 @@ from latentdo.solvers.gradient.lagrangian import AugmentedLagrangian
 
 Estimator = Literal["exact", "sampled"]
 
+_TEXT_OF_ITS_PRIORS: Final[Mapping[str, Any]] = {
+    "edge_log_odds": -0.1,
+    "target_log_odds": -0.01,
+    "per_row_embeddings": True,
+    "per_row_target_entropy": True,
+}
+_TEXT_OF_ITS_SCHEDULE: Final[Mapping[str, Any]] = {
+    "max_regimes": 12,
+    "edge_jitter": 0.0,
+    "target_jitter": 0.0,
+    "embedding_scale": 0.1,
+    "fixed_embedding_scale": False,
+    "reference": "embedding",
+    "regime_steps": 0,
+    "free_target_steps": 0,
+    "max_subproblems": 200,
+    "lagrangian": AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
+    "learning_rate": 10**-2.5,
+    "structure_rate": 1.0,
+    "batch_size": None,
+}
 TEXT_OF_THE_PAPER: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "edge_log_odds": -0.1,
-        "target_log_odds": -0.01,
-        "per_row_embeddings": True,
-        "per_row_target_entropy": True,
-        "max_regimes": 12,
-        "edge_jitter": 0.0,
-        "target_jitter": 0.0,
-        "embedding_scale": 0.1,
-        "fixed_embedding_scale": False,
-        "reference": "embedding",
-        "regime_steps": 0,
-        "free_target_steps": 0,
-        "max_subproblems": 200,
-        "lagrangian": AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
-        "learning_rate": 10**-2.5,
-        "structure_rate": 1.0,
-        "batch_size": None,
-    }
+    {**_TEXT_OF_ITS_PRIORS, **_TEXT_OF_ITS_SCHEDULE}
 )
 """Every option in which :meth:`GradientConfiguration.paper` departs from the paper's text, with the text's value.
 
@@ -276,13 +279,14 @@ class GradientConfiguration:
         return possible and self.mechanisms != "networks"
 
     @classmethod
-    def paper(cls, **changes: Any) -> GradientConfiguration:
+    def paper(cls, *, labelled: bool = False, **changes: Any) -> GradientConfiguration:
         """The published algorithm (paper, section 4, appendices B and G), as far as its text leads to regimes.
 
-        :data:`TEXT_OF_THE_PAPER` has what differs. The paper chooses xi and gamma for every data set, from -0.1 to 0.1
-        and from -0.1 and -0.01, by held-out rows, which ``prior_grid`` does too. The values here are those that
-        held-out rows preferred on a development graph. Appendix G's (-0.1 and -0.01) make targets cheaper than edges:
-        all variables become targets, and the graph stays empty.
+        :data:`TEXT_OF_THE_PAPER` has what differs. With ``labelled``, where all labels are known and no regime has to
+        be found, only priors differ, and the schedule is the text's. The paper chooses xi and gamma for every data
+        set, from -0.1 to 0.1 and from -0.1 and -0.01, by held-out rows, which ``prior_grid`` does too. The values here
+        are those that held-out rows preferred on a development graph. Appendix G's (-0.1 and -0.01) make targets
+        cheaper than edges: all variables become targets, and the graph stays empty.
         """
         published = cls(
             estimator="sampled",
@@ -316,7 +320,7 @@ class GradientConfiguration:
             reference="free",
             prune=False,
         )
-        return replace(published, **changes)
+        return replace(published, **{**(_TEXT_OF_ITS_SCHEDULE if labelled else {}), **changes})
 
     def temperature_at(self, step: int) -> float:
         """Temperature of the relaxations at an overall step."""

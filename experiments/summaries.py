@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -252,20 +253,22 @@ def solvers(solver: str, folder: Path | None = None) -> Table:
     table = Table(
         solver,
         f'`solver="{solver}"`: Hamming distance, mean ± standard error (graphs), beside the paper\'s mean.',
-        ("data", *(name for variant in VARIANTS for name in (variant, "paper")), "seconds"),
+        ("data", *(name for variant in VARIANTS for name in (variant, "paper")), "ARI, latent", "seconds"),
     )
     if frame.empty:
         return table
     frame = frame[(frame["solver"] == solver) & (frame["n_samples"] == store.FULL_SIZE)]
     frame = frame[frame["seed"] < store.DEVELOPMENT]
-    for row in store.ROWS:
-        cells = store.of_row(frame, row)
+    presets = frame["preset"].fillna("paper") if "preset" in frame else pd.Series("paper", frame.index)
+    for row, preset in product(store.ROWS, ("paper", "released")):
+        cells = store.of_row(frame[presets == preset], row)
         if len(cells):
-            line = [str(row)]
+            line = [str(row) if preset == "paper" else f"{row}, as released"]
             for variant in VARIANTS:
                 values = cells.loc[cells["variant"] == variant, "hamming"]
                 line += [number(values), f"{published(row, variant):.1f}"]
-            table.rows.append((*line, f"{cells['processor_seconds'].median():.0f}"))
+            found = number(cells.loc[cells["variant"] == "latent", "ari"], 2)
+            table.rows.append((*line, found, f"{cells['processor_seconds'].median():.0f}"))
     return table
 
 

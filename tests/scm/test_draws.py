@@ -145,6 +145,16 @@ def test_paper_hetero_differs_only_in_its_noise():
     assert interventions_of(drawn[0]) == interventions_of(plain)
 
 
+def test_released_numbers():
+    drawn = models(preset="released", edges_per_node=2)
+    weights = np.abs(np.concatenate([weights_of(data) for data in drawn]))
+    assert stats.kstest(weights, stats.uniform(0.25, 1.0).cdf).pvalue > 1e-3
+    noises = [one.noise for data in drawn for one in interventions_of(data)]
+    plain = [data.scm[name].noise for data in drawn for name in data.scm.names]
+    np.testing.assert_allclose([noise.variance for noise in plain + noises], 0.04)
+    assert stats.kstest([abs(noise.mean) for noise in noises], stats.uniform(4.0, 4.0).cdf).pvalue > 1e-3
+
+
 def test_dcdi_numbers():
     drawn = models(preset="dcdi", edges_per_node=2)
     weights = np.concatenate([weights_of(data) for data in drawn])

@@ -183,6 +183,13 @@ _PAPER = Preset(
 )
 # The cause-effect pairs of its section 4: each of the three graphs is equally likely.
 _PAIRS = replace(_PAPER, n_variables=2, edges_per_node=None, edge_probability=2 / 3, n_samples=999)
+# What the code that came with the paper draws instead of its tables: regimes lie far apart, and no weight is near zero.
+_RELEASED = Preset(
+    weights=SignedUniformWeights(0.25, 1.25),
+    noise_variance=(0.04, 0.04),
+    shift=(4.0, 8.0),
+    intervention_variance=0.04,
+)
 # Equal noise variances help to find the order; real data do not offer that shortcut.
 _HETERO = replace(_PAPER, noise_variance=(0.005, 0.05))
 # Regimes overlap: even the true parameters cannot tell all rows apart.
@@ -255,6 +262,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "paper": _PAPER,
         "paper-pairs": _PAIRS,
         "paper-hetero": _HETERO,
+        "released": _RELEASED,
         "dcdi": _DCDI,
         "field": _FIELD,
         "mixed": _MIXED,

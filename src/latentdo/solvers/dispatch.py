@@ -437,7 +437,9 @@ def _solve_by_gradient(dataset: Dataset, request: Request, progress: Progress | 
     if dataset.is_mixed:  # probabilities have no closed form
         options["mechanisms"] = "networks"
     if request.chosen_solver == "paper":
-        return solve_by_gradient(dataset, GradientConfiguration.paper(**options), progress)
+        labelled = dataset.regimes is not None and bool((dataset.regimes >= 0).all())
+        paper = GradientConfiguration.paper(labelled=labelled or request.max_regimes == 1, **options)
+        return solve_by_gradient(dataset, paper, progress)
     networks = request.chosen_density.name != "linear" or dataset.is_mixed
     options["n_init"] = max(request.n_init // SEARCH_STARTS_A_NETWORK, 1) if networks else request.n_init
     return solve_by_gradient(dataset, GradientConfiguration(**options), progress)

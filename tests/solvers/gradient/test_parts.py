@@ -10,6 +10,7 @@ from latentdo.data import Dataset
 from latentdo.graphs import all_dags, is_dag
 from latentdo.solvers.gradient import AugmentedLagrangian, GradientConfiguration
 from latentdo.solvers.gradient.acyclicity import MEASURES, trace_exponential
+from latentdo.solvers.gradient.configuration import TEXT_OF_THE_PAPER
 from latentdo.solvers.gradient.dag import nearest_dag
 from latentdo.solvers.gradient.starts import cluster_rows, search_structure
 
@@ -92,7 +93,7 @@ def test_configuration_refuses_by_name_and_knows_the_paper():
         GradientConfiguration(density="cubic")
     with pytest.raises(ValueError, match="learning_rate"):
         GradientConfiguration(learning_rate=0.0)
-    paper = GradientConfiguration.paper(density="flow")
+    paper = GradientConfiguration.paper(density="flow", **TEXT_OF_THE_PAPER)
     assert (paper.max_regimes, paper.embedding_size, paper.width, paper.n_blocks) == (12, 264, 32, 2)
     assert (paper.flow_layers, paper.flow_units, paper.concentration) == (2, 12, 9.0)
     assert (paper.first_steps, paper.steps, paper.weight_decay) == (500, 50, 1e-6)

@@ -367,7 +367,9 @@ def test_two_solvers_give_the_same_evidence_to_the_same_state(variant):
 
 def test_a_published_fit_of_a_tiny_table_warns():
     dataset = data("latent", n=60)
-    c = GradientConfiguration.paper(first_steps=5, steps=2, max_subproblems=1, embedding_size=4, width=4)
+    c = GradientConfiguration.paper(
+        regime_steps=5, first_steps=5, steps=2, max_subproblems=1, embedding_size=4, width=4
+    )
     with pytest.warns(UserWarning, match="not to be relied on"):
         result = solve(dataset, c)
     assert any("not to be relied on" in note for note in result.warnings)
@@ -385,6 +387,7 @@ def test_the_published_algorithm_finds_a_small_graph_with_known_targets():
     s = simulate(4, 1, n_samples=1000, random_state=1000)
     dataset = Dataset.from_table(s.X, regimes=s.regimes, targets=s.targets)
     c = GradientConfiguration.paper(
+        labelled=True,
         first_steps=300,
         steps=25,
         max_subproblems=30,

@@ -60,8 +60,8 @@ def simulate(
     n_samples
         Number of rows.
     preset
-        "paper", "paper-pairs", "paper-hetero", "dcdi"; "field", which resembles real tables; or "mixed", "counts",
-        "binary" or "screen", whose columns are of several kinds. simulation.json says which.
+        "paper", "paper-pairs", "paper-hetero", "released", "dcdi"; "field", which resembles real tables; or "mixed",
+        "counts", "binary" or "screen", whose columns are of several kinds. simulation.json says which.
     random_state
         Seed.
     n_regimes

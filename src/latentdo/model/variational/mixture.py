@@ -62,6 +62,8 @@ class Architecture:
         Linear mechanisms are refitted in closed form instead of coming from a hypernetwork.
     recipes : tuple of (float, float, float)
         What the variables are, if not all are continuous; see :class:`.densities.MixedDensity`.
+    free_reference : bool
+        Linear mechanisms of the reference are parameters, not outputs of the hypernetwork.
     """
 
     density: str
@@ -77,6 +79,7 @@ class Architecture:
     amortised: bool = False
     closed_form: bool = False
     recipes: tuple[tuple[float, float, float], ...] = ()
+    free_reference: bool = False
 
     def build_density(self) -> ConditionalDensity:
         """Fresh networks of this shape."""
@@ -88,6 +91,8 @@ class Architecture:
             "dropout": self.dropout,
             **({"n_layers": self.flow_layers, "n_units": self.flow_units} if self.density == "flow" else {}),
         }
+        if self.density == "linear" and not self.recipes:
+            options["free_reference"] = self.free_reference
         if self.recipes:
             return MixedDensity(
                 self.density, self.recipes, self.embedding_size, perfect=self.perfect, **options
@@ -142,8 +147,8 @@ class StartingValues:
     ----------
     edge_logit, edge_jitter : float
         Logits of edges: their mean, and the standard deviation of random starts around it.
-    target_logit : float
-        Logits of targets.
+    target_logit, target_jitter : float
+        Logits of targets, likewise.
     embedding_scale : float
         Standard deviation of the embeddings' posterior.
     """
@@ -151,6 +156,7 @@ class StartingValues:
     edge_logit: float = 0.0
     edge_jitter: float = 0.0
     target_logit: float = 0.0
+    target_jitter: float = 0.0
     embedding_scale: float = 0.1
 
 
@@ -203,12 +209,16 @@ class LatentMixture(nn.Module):
         self.graph = GraphPosterior(
             shape.n_variables, allowed=allowed, required=required, initial_logit=start.edge_logit
         )
-        if start.edge_jitter:
-            with torch.no_grad():
-                self.graph.logits.add_(start.edge_jitter * torch.randn_like(self.graph.logits))
         self.targets = TargetPosterior(
             shape.n_regimes, shape.n_variables, known=known_targets, initial_logit=start.target_logit
         )
+        with torch.no_grad():
+            for logits, jitter in (
+                (self.graph.logits, start.edge_jitter),
+                (self.targets.logits, start.target_jitter),
+            ):
+                if jitter:
+                    logits.add_(jitter * torch.randn_like(logits))
         self.embeddings = EmbeddingPosterior(
             shape.n_regimes, shape.embedding_size, initial_scale=start.embedding_scale
         )

@@ -6,6 +6,7 @@ Each is zero exactly on matrices whose support is acyclic, positive elsewhere, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,9 +17,28 @@ Acyclicity = Callable[[Tensor], Tensor]
 """From a non-negative matrix ``[d, d]`` to a non-negative number."""
 
 
+class _TraceExponential(torch.autograd.Function):
+    r""":math:`\mathrm{tr}\, e^{W}`, whose gradient :math:`(e^{W})^\top` costs nothing more.
+
+    Torch would take the exponential of a matrix of twice the size for it.
+    """
+
+    @staticmethod
+    def forward(context: Any, weights: Tensor) -> Tensor:
+        exponential = torch.linalg.matrix_exp(weights)
+        context.save_for_backward(exponential)
+        return torch.trace(exponential)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        exponential: Tensor = context.saved_tensors[0]
+        return gradient * exponential.T
+
+
 def trace_exponential(weights: Tensor) -> Tensor:
     r""":math:`\mathrm{tr}\, e^{W} - d` of NOTEARS, the paper's constraint."""
-    return torch.trace(torch.linalg.matrix_exp(weights)) - weights.shape[0]
+    trace: Tensor = _TraceExponential.apply(weights)  # type: ignore[no-untyped-call]
+    return trace - weights.shape[0]
 
 
 def log_determinant(weights: Tensor) -> Tensor:

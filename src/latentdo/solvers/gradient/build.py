@@ -58,6 +58,7 @@ def build(
         amortised=c.estimator == "sampled",
         closed_form=c.closed_form,
         recipes=recipes,
+        free_reference=c.reference == "free",
     )
     return LatentMixture(
         shape,
@@ -65,7 +66,7 @@ def build(
         known_targets=torch.as_tensor(supervision.targets, dtype=torch.float32),
         allowed=None if c.constraints is None else torch.as_tensor(c.constraints.allowed),
         required=None if c.constraints is None else torch.as_tensor(c.constraints.required),
-        start=StartingValues(c.edge_logit, c.edge_jitter, c.target_logit, c.embedding_scale),
+        start=StartingValues(c.edge_logit, c.edge_jitter, c.target_logit, c.target_jitter, c.embedding_scale),
     )
 
 

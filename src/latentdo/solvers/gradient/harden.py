@@ -66,9 +66,11 @@ def harden(mixture: LatentMixture, adjacency: NDArray[np.int8], weights: Array) 
 
 def _linear_model(mixture: LatentMixture, topology: Topology) -> FittedModel:
     """Linear densities as equations: coefficients ``[K, parent, variable]`` of every regime, of which few are used."""
+    density, u = mixture.density, mixture.embeddings.mean
+    assert isinstance(density, LinearDensity), "only linear densities are equations"
     slopes, constants, log_scale = (
-        part.double().cpu().numpy()
-        for part in mixture.density.mechanisms(mixture.embeddings.mean)  # type: ignore[operator]
+        torch.cat([first, own[1:]]).double().cpu().numpy()
+        for first, own in zip(density.reference_mechanism(u), density.mechanisms(u), strict=True)
     )
 
     def mechanism(k: int, j: int, *, alone: bool) -> LinearMechanism:

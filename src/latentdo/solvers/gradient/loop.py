@@ -90,6 +90,7 @@ class Trainer:
         n_regimes = model.architecture.n_regimes
         known = problem.labels[problem.labels != UNKNOWN]
         unknown = len(problem.labels) - len(known)
+        self.regime_steps = configuration.regime_steps if unknown and n_regimes > 1 else 0
         self.regime_counts = torch.bincount(known, minlength=n_regimes) + unknown / n_regimes
         self.started = time.perf_counter()
         self.ranks = Ranks.current()
@@ -101,7 +102,9 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             if name == "targets.logits" and c.estimator == "exact":
                 continue  # they follow natural gradients, see _update_targets
-            (structure if name == "graph.logits" else networks).append(parameter)
+            if name == "embeddings.log_scale" and c.fixed_embedding_scale:
+                parameter.requires_grad_(False)
+            (structure if name in ("graph.logits", "targets.logits") else networks).append(parameter)
         groups = [
             {"params": networks, "weight_decay": c.weight_decay, "share": 1.0},
             {"params": structure, "weight_decay": 0.0, "share": c.structure_rate},
@@ -193,7 +196,11 @@ class Trainer:
         c = self.configuration
         if state.phase == "fixed":
             return c.final_steps
-        return c.first_steps if state.subproblem == 0 else c.steps
+        return self.regime_steps + c.first_steps if state.subproblem == 0 else c.steps
+
+    def _targets_are_free(self, step: int) -> bool:
+        """Whether targets cost nothing yet; they then learn as slowly as networks do."""
+        return step < min(self.configuration.free_target_steps, self.regime_steps)
 
     def _labels(self, state: TrainState) -> Tensor:
         """Known labels, with guesses for the others while the run warms up."""
@@ -212,7 +219,10 @@ class Trainer:
         c = self.configuration
         length = self._phase_length(state)
         half = c.first_steps // 2 if state.subproblem == 0 and state.phase == "relaxed" else 0
-        end = min(length, half if state.phase_step < half else length)
+        marks = (
+            (half, c.free_target_steps, self.regime_steps) if half else ()
+        )  # where steps change their kind
+        end = min((mark for mark in marks if state.phase_step < mark < length), default=length)
         n_steps = min(c.refresh, end - state.phase_step)
         labels = self._labels(state)
         moments = None
@@ -227,7 +237,9 @@ class Trainer:
         )
         graph = None if state.adjacency is None else GraphSample(state.adjacency[None])
         for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate(state) * group["share"]
+            group["lr"] = self._learning_rate(state) * (
+                1.0 if self._targets_are_free(state.step) else group["share"]
+            )
         total, terms = 0.0, {}
         self.model.train()
         for i in range(n_steps):
@@ -312,6 +324,9 @@ class Trainer:
         With several ranks a step sees this rank's rows, and the weighted sum of all ranks' gradients is followed.
         """
         n = len(self.problem.x)
+        edgeless = graph is None and step < self.regime_steps
+        if edgeless:
+            graph = GraphSample(self.model.graph.required[None].to(self.problem.x.dtype))
         self.optimizer.zero_grad(set_to_none=True)
         weight = 1.0
         if moments is not None:
@@ -326,6 +341,8 @@ class Trainer:
         reached = weight * evidence.total.detach()
         if moments is None:
             self.ranks.sum_gradients(self.model.parameters(), reached)
+        if edgeless:
+            self.model.graph.logits.grad = None  # or edges would follow their prior alone
         self.optimizer.step()
         if self.configuration.estimator == "exact":
             self._update_targets(state, step)
@@ -380,10 +397,13 @@ class Trainer:
         bound = self.model.exact_evidence
         if c.estimator == "sampled":
             bound = partial(self.model.sampled_evidence, kappa=c.kappa)
+        priors = self.problem.priors
+        if self._targets_are_free(step):
+            priors = replace(priors, target_log_odds=0.0)
         evidence = bound(
             x,
             labels,
-            self.problem.priors,
+            priors,
             n,
             candidates=candidates,
             graph=graph,

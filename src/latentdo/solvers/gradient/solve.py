@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -88,9 +89,11 @@ def solve(
         supervision = supervision.limit(max(len(start.targets), dataset.n_regimes))
     # the search has made its own starts; more runs from what it found would end where the first does
     n_init = 1 if found is not None else c.n_init
-    by_evidence = hidden or c.closed_form
-    restarts = _restarts(dataset, problem, supervision, c, n_init, start, progress, by_evidence=by_evidence)
+    by_evidence = c.estimator == "exact" and (hidden or c.closed_form)
+    jobs = _jobs(dataset, problem, supervision, c, n_init, start)
+    restarts = _restarts(jobs, c, progress, by_evidence=by_evidence)
     best = choose(restarts, by_evidence=by_evidence)
+    c = jobs[restarts.index(best)].configuration
     status: Status = "converged"
     message = f"{supervision.variant}: acyclic after {best.state.subproblem + 1} sub-problems"
     if not best.reached:
@@ -107,8 +110,16 @@ def solve(
             "evidence": run.end.evidence,
             "held_out": float(run.held_out.mean()),
             "edges": int(run.end.adjacency.sum()),
+            **(
+                {
+                    "edge_log_odds": job.configuration.edge_log_odds,
+                    "target_log_odds": job.configuration.target_log_odds,
+                }
+                if c.prior_grid
+                else {}
+            ),
         }
-        for i, run in enumerate(restarts)
+        for i, (job, run) in enumerate(zip(jobs, restarts, strict=False))  # some may not have been needed
     )
     notes: tuple[str, ...] = ()
     if c.closed_form and c.prune:
@@ -130,23 +141,29 @@ def solve(
     )
 
 
-def _restarts(
+def _jobs(
     dataset: Dataset,
     problem: Problem,
     supervision: Supervision,
     configuration: GradientConfiguration,
     n_init: int,
     start: Proposal | None,
-    progress: Progress | None,
-    *,
-    by_evidence: bool,
-) -> list[Restart]:
-    """Runs from several seeds, as many as it takes for two to agree; in parallel the same ones count as in sequence."""
+) -> list[Job]:
+    """One run per seed and pair of prior log-odds."""
     c = configuration
     seeds = np.random.SeedSequence(c.random_state).generate_state(n_init)
-    jobs = [
-        Job(dataset, problem, supervision, c, int(seed), number, start) for number, seed in enumerate(seeds)
+    choices = [replace(c, edge_log_odds=xi, target_log_odds=gamma) for xi, gamma in c.prior_grid] or [c]
+    return [
+        Job(dataset, problem, supervision, choice, int(seed), number, start)
+        for number, (choice, seed) in enumerate(product(choices, seeds))
     ]
+
+
+def _restarts(
+    jobs: list[Job], configuration: GradientConfiguration, progress: Progress | None, *, by_evidence: bool
+) -> list[Restart]:
+    """Runs of all jobs, as many as it takes for two to agree; in parallel the same ones count as in sequence."""
+    c = configuration
     restarts: list[Restart] = []
     if c.n_jobs == 1 or len(jobs) == 1:
         quiet = not c.verbose or progress is not None

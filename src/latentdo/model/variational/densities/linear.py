@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentdo.model.variational.densities.base import LOG_2PI, LOG_SCALE_RANGE, ConditionalDensity
 from latentdo.model.variational.graph import GraphSample
@@ -56,8 +56,12 @@ class LinearDensity(ConditionalDensity):
         width: int = 32,
         n_blocks: int = 2,
         dropout: float = 0.0,
+        free_reference: bool = False,
     ) -> None:
         super().__init__(n_variables, embedding_size, perfect=perfect)
+        self.own_reference = (
+            nn.Parameter(torch.zeros(n_variables, n_variables + 2)) if free_reference else None
+        )
         self.first = BatchedLinear(n_variables, embedding_size, width)
         self.trunk = Trunk(n_variables, width, n_blocks, n_variables + 2, dropout)
 
@@ -77,6 +81,14 @@ class LinearDensity(ConditionalDensity):
         coefficients = out[:, : self.n_variables].permute(2, 1, 0)
         log_scale = out[:, -1].T.clamp(*LOG_SCALE_RANGE)
         return coefficients, out[:, -2].T, log_scale
+
+    def reference_mechanism(self, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """That of the reference, in the shape of :meth:`mechanisms` with one regime."""
+        own = self.own_reference
+        if own is None:
+            return self.mechanisms(u[:1])
+        log_scale = own[:, -1].clamp(*LOG_SCALE_RANGE)
+        return own[:, : self.n_variables].T[None], own[None, :, -2], log_scale[None]
 
     def _masked(self, graph: GraphSample) -> Tensor:
         values = graph.values
@@ -100,7 +112,7 @@ class LinearDensity(ConditionalDensity):
 
     def reference(self, x: Tensor, graph: GraphSample, u: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
-        return self._log_density(x, graph, self.mechanisms(u[:1]))[:, 0]
+        return self._log_density(x, graph, self.reference_mechanism(u))[:, 0]
 
     def intervened(self, x: Tensor, graph: GraphSample, u: Tensor, rows: Tensor, regimes: Tensor) -> Tensor:
         """See :class:`ConditionalDensity`."""
@@ -175,8 +187,10 @@ class LinearDensity(ConditionalDensity):
         self, x: Tensor, graph: GraphSample, u: Tensor, regime: int, *, intervened: bool, noise: Tensor
     ) -> Tensor:
         """See :class:`ConditionalDensity`."""
-        at = regime if intervened else 0
-        coefficients, intercept, log_scale = self.mechanisms(u[at : at + 1])
+        if intervened:
+            coefficients, intercept, log_scale = self.mechanisms(u[regime : regime + 1])
+        else:
+            coefficients, intercept, log_scale = self.reference_mechanism(u)
         mean = intercept
         if not (intervened and self.perfect):
             mean = mean + x @ (self._masked(graph)[0] * coefficients[0])

@@ -784,6 +784,9 @@ SCREEN_FEATURES: Final = 12
 TURN_ROWS: Final = 3000
 """Rows on which edges that may be turned are compared."""
 
+UNTURNED: Final = 20.0
+"""Nats lost by turning an edge from which on its direction counts as certain: e^-20 is nothing to anybody."""
+
 TURNS_PER_VARIABLE: Final = 0.5
 """Edges that are tried the other way round: six of ten variables were enough (nonlinear 9)."""
 

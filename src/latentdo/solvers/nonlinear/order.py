@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -102,12 +102,16 @@ class NetworkStanding(Standing):
         Gaussians in the noise.
     parents : tuple of ParentSet
         Everybody's parents, once predecessors that are none were dropped.
+    turned : mapping (i, j) -> float
+        Nats that are lost where the edge ``i -> j`` is turned round, parents and targets of both chosen anew; of the
+        edges that were tried.
     """
 
     labels: NDArray[np.int64]
     looks: int
     n_gaussians: int = SEARCH_NOISE
     parents: tuple[ParentSet, ...] = ()
+    turned: Mapping[tuple[int, int], float] = field(default_factory=dict)
 
 
 def find_order(

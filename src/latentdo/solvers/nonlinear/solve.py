@@ -29,6 +29,7 @@ from latentdo.solvers.settings import (
     NETWORK_SEARCH_ROWS,
     SEARCH_NOISE,
     UNDECIDED,
+    UNTURNED,
 )
 
 _GAUSSIAN: Final = {SEARCH_NOISE: "nonlinear"}
@@ -107,7 +108,7 @@ class NetworkStrategy:
         regimes: tuple[NDArray[np.float64], NDArray[np.int8]],
     ) -> Conclusion:
         """See :class:`.driver.Strategy`."""
-        odds = _edge_odds(standing, state.adjacency)
+        odds = edge_odds(standing, state.adjacency)
         found = []
         for count, density in NOISES[self.density].items():
             networks = with_networks(problem, count, flexible=self.density != "nonlinear", odds=odds)
@@ -118,13 +119,19 @@ class NetworkStrategy:
         return max(found, key=lambda one: one.state.evidence)
 
 
-def _edge_odds(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
+def edge_odds(standing: NetworkStanding, adjacency: NDArray[np.int8]) -> NDArray[np.float64]:
     """Log-odds of every edge that was thought of, minus infinity for others, ``[d, d]``.
 
-    If elimination was not reached, the chosen graph is all there is.
+    Given an order they are those of elimination, or, if that was not reached, the chosen graph is all there is. Edges
+    that were tried the other way round are thought of in both directions: a turned one lacks what was lost by it.
     """
     probabilities = adjacency.astype(np.float64)
     for j, parent_set in enumerate(standing.parents):
         for i, probability in parent_set.probabilities.items():
             probabilities[i, j] = max(probability, UNDECIDED)
-    return np.asarray(logit(np.minimum(probabilities, 1.0 - UNDECIDED)))
+    odds = np.asarray(logit(np.minimum(probabilities, 1.0 - UNDECIDED)))
+    for (i, j), loss in standing.turned.items():
+        # An edge that the search left as it is, for all its doubts, is not the less probable direction.
+        if adjacency[i, j] and loss < UNTURNED:
+            odds[j, i] = max(odds[j, i], odds[i, j] - max(loss, 0.0))
+    return odds

@@ -133,13 +133,19 @@ def turn_edges(run: NetworkRun, standing: NetworkStanding) -> NetworkStanding:
     edges = [(int(i), int(j)) for i, j in np.argwhere(changes.impossible & (before.adjacency == 1))]
     edges += [edge for edge in doubtful_edges(networks, before) if edge not in edges]
     margin = LUCK * run.problem.n_rows if run.flexible else LOOK_GAIN
+    losses: dict[tuple[int, int], float] = {}
     for i, j in edges:
         state = standing.state
-        if state.adjacency[i, j]:
-            turned = reverse(networks, state, i, j, run.rng)
-            if turned is not None and is_better(run, turned[0], state, margin):
-                parents = [turned[1].get(v, one) for v, one in enumerate(standing.parents)]
-                standing = replace(standing, state=turned[0], parents=tuple(parents))
+        turned = reverse(networks, state, i, j, run.rng) if state.adjacency[i, j] else None
+        if turned is None:
+            continue
+        loss = state.evidence - turned[0].evidence
+        if is_better(run, turned[0], state, margin):
+            parents = [turned[1].get(v, one) for v, one in enumerate(standing.parents)]
+            standing, losses[j, i] = replace(standing, state=turned[0], parents=tuple(parents)), -loss
+        else:
+            losses[i, j] = loss
+    standing = replace(standing, turned=losses)
     if standing.state is not before:
         standing = replace(standing, state=improve(networks, standing.state))
     run.journal.keep(standing)

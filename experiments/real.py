@@ -185,7 +185,9 @@ def summary(frame: pd.DataFrame) -> Table:
     )  # fmt: skip
     if frame.empty:
         return table
-    for one in frame[~frame["table"].str.startswith("pair")].to_dict("records"):
+    order = frame.assign(place=frame["told"].map(list(TOLD).index))
+    order = order[~frame["table"].str.startswith("pair")].sort_values(["table", "density", "place"])
+    for one in order.to_dict("records"):
         table.rows.append(
             (
                 str(one["table"]),

@@ -143,6 +143,8 @@ def summary(frame: pd.DataFrame, family: str) -> Table:
         "if the truth has that edge in either direction. Stop: no answer within the limit on any table.",
         ("method", "told", *rows, "seconds"),
     )
+    if not rows:
+        return table
     here = frame[frame["row"].isin(rows)]
     for told in ("nothing", "regimes") if family == "field" else ("nothing",):
         own = ours(frame, told)

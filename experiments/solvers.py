@@ -37,7 +37,7 @@ CHOSEN: Final = {
 ``--edge-priors=-0.1,-0.01,0.01 --target-priors=-0.1`` (two values of xi in the last row)."""
 
 UNTRIED: Final = (-0.01, -0.1)
-"""For rows whose grid was not run."""
+"""For rows whose grid was not run, and without labels: what held-out rows choose with them rewards edges there."""
 
 TRUNCATION: Final = 30
 """Regimes that the published algorithm may use: the paper's 12 leave too few, because many never find rows."""
@@ -144,7 +144,11 @@ def main() -> None:
         for row in (chosen[:1] if options.smoke else chosen)
         for variant in variants
         for xi, gamma in (
-            [(None, None)] if solver != "paper" else grid if options.choose else [CHOSEN.get(row, UNTRIED)]
+            [(None, None)]
+            if solver != "paper"
+            else grid
+            if options.choose
+            else [UNTRIED if variant == "latent" else CHOSEN.get(row, UNTRIED)]
         )
     ]
     frame = runner.run(

@@ -14,6 +14,7 @@ from latentdo.model.fitted import Array
 from latentdo.plots.changes import discrete_change, quartiles_of, regime_draws
 from latentdo.report.messages import cell, chance, count, listed, number, percent, short
 from latentdo.result import FitResult
+from latentdo.solvers.settings import SCEPTICISM
 
 _ROWS_A_VARIABLE = 10
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -255,10 +256,16 @@ def cautions(result: FitResult) -> list[str]:
 
 
 def choice(result: FitResult) -> list[str]:
-    """Which of the models that were compared are compared apart."""
+    """Why a family of mechanisms was chosen over one with more evidence, and which models are compared apart."""
     families = [entry for entry in result.comparison if str(entry.get("model", "")).endswith(" mechanisms")]
     models = {entry.get("model") for entry in result.comparison}
     found = []
+    chosen = [entry for entry in families if entry.get("chosen")]
+    if chosen and any(entry["evidence"] > chosen[0]["evidence"] for entry in families):
+        found.append(
+            f"The {chosen[0]['model']} were chosen although others have a little more evidence: whatever is more "
+            f"flexible has to win clearly, by {SCEPTICISM:g} times the logarithm of the number of rows."
+        )
     apart = {"hidden interventions", "one regime, flexible noise"} <= models
     if (
         families and apart and "one regime, Gaussian noise" not in models

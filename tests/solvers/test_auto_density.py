@@ -69,6 +69,22 @@ def test_networks_have_to_win_clearly_and_nothing_else_counts(monkeypatch, gain,
     assert (auto_density.solve(dataset, how).density == "nonlinear") == wins
 
 
+def test_where_networks_lose_on_a_bent_table_gaussian_noise_is_tried(monkeypatch):
+    dataset, how = Dataset.from_table(curved()), SearchConfiguration()
+    found = solve(dataset, how)
+    worth = {"auto": -100.0, "nonlinear": 100.0}
+    monkeypatch.setattr(auto_density, "search_linear", lambda *_: found)
+    monkeypatch.setattr(auto_density, "is_bent", lambda *_: True)
+    monkeypatch.setattr(
+        auto_density,
+        "search_networks",
+        lambda _, __, kind, *___: replace(found, evidence=found.evidence + worth[kind], density="nonlinear"),
+    )
+    result = auto_density.solve(dataset, how)
+    assert result.evidence == found.evidence + 100.0
+    assert [entry["chosen"] for entry in result.comparison[:3]] == [False, False, True]
+
+
 def test_a_product_of_two_causes_is_found():
     """Neither of them explains anything alone, so that lines and curves have no parents to show it."""
     rng = np.random.default_rng(3)

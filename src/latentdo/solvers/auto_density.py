@@ -82,10 +82,14 @@ def solve(
             best = curves if clearly else best
         more = bent or (networks_too and wants_networks(dataset, configuration, best))
         if more and best.status == "converged":
-            networks = search_networks(dataset, configuration, BY_NOISE[noise], progress, best.model)
-            tried.append(networks)
-            searches.append(networks)
-            best = networks if networks.evidence > best.evidence + margin else best
+            # Where networks are surely needed, those of noise of any shape may have lost their way.
+            for kind in (noise, "gaussian") if bent and noise == "auto" else (noise,):
+                networks = search_networks(dataset, configuration, BY_NOISE[kind], progress, best.model)
+                tried.append(networks)
+                searches.append(networks)
+                if networks.evidence > best.evidence + margin:
+                    best = networks
+                    break
     except KeyboardInterrupt:
         return replace(best, status="interrupted", message="not all families were fitted")
     if len(tried) == 1:

@@ -87,8 +87,9 @@ def solve(
                 networks = search_networks(dataset, configuration, BY_NOISE[kind], progress, best.model)
                 tried.append(networks)
                 searches.append(networks)
-                if networks.evidence > best.evidence + margin:
-                    best = networks
+                wins = networks.evidence > best.evidence + margin
+                best = networks if wins else best
+                if wins or networks.status == "interrupted":
                     break
     except KeyboardInterrupt:
         return replace(best, status="interrupted", message="not all families were fitted")

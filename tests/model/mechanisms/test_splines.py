@@ -90,7 +90,7 @@ def test_levels_are_those_that_trying_all_of_them_finds(seed):
         return 0.5 * explained(gram, np.array(levels), length) - price * sum(levels)
 
     best = max(product(range(1, length + 1), repeat=2), key=evidence)
-    found = choose_levels(gram, np.array([length, length]), length, price)
+    found = choose_levels(gram, np.array([length, length]), np.array([1, 1]), length, price)
     assert evidence(found.tolist()) == pytest.approx(evidence(best))
 
 

@@ -17,7 +17,10 @@ from latentdo.scm import simulate
 from latentdo.solvers.search import em, fewer_regimes, regime_moves
 from latentdo.solvers.search.fit_memory import FitMemory
 from latentdo.solvers.search.learner import MomentLearner
+from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.set_scores import SetScores
+from latentdo.solvers.search.turned_edges import turn_edges_while_better
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +107,28 @@ def test_the_graph_is_the_best_of_all(skewed):
             best = max(best, tables.score_of(graph))
     assert tables.score_of(found) == pytest.approx(best, abs=1e-9)
     np.testing.assert_array_equal(found, adjacency)
+
+
+@pytest.mark.parametrize("family", [AnyNoise, AdditiveMechanism])
+def test_few_fits_find_the_graph_that_fits_of_all_parent_sets_find(skewed, family):
+    """From a graph whose edges are all the wrong way round, so that the first fits say little of the right sets."""
+    problem, responsibilities, adjacency, _ = skewed
+    problem = replace(problem, learner=RowLearner.of(family, problem.z))
+    learner = problem.learner
+    statistics = learner.statistics(problem, responsibilities)
+    tables = learner.tables(problem, statistics, np.ascontiguousarray(adjacency.T))
+    few = len(statistics.fits)
+    scores = [SetScores(learner, problem, statistics, j, None) for j in range(4)]
+
+    def fit(j, own, required):
+        assert required == 0
+        return np.array([scores[j].fit(own[(mask >> np.arange(3) & 1) == 1]) for mask in range(8)])
+
+    exact = ScoreTables.build(tables.candidates, problem.constraints, fit)
+    best, value = exact.best(adjacency)
+    np.testing.assert_array_equal(tables.best(adjacency)[0], best)
+    assert tables.score_of(best) == pytest.approx(value, abs=1e-9)
+    assert few < len(statistics.fits) == 32
 
 
 def test_climbing_keeps_to_what_is_known_of_the_graph(make_problem, chain):
@@ -224,6 +249,25 @@ def test_an_intervention_that_hides_in_the_noise_is_born(hidden):
     assert (
         adjusted_rand_score(who, found.responsibilities.argmax(axis=1)) > 0.83
     )  # with the true densities 0.86
+
+
+def test_an_edge_is_turned_together_with_the_targets_that_held_it(make_problem, one_hot):
+    """An intervention on the effect; with the edge the wrong way round it seems to have hit the cause as well."""
+    rng = np.random.default_rng(2)
+    who = np.repeat([0, 1], [900, 300])
+    cause = rng.laplace(size=1200)
+    effect = np.where(who == 0, 1.5 * cause, 6.0) + rng.laplace(size=1200)
+    problem = make_problem(np.column_stack([cause, effect]))
+    problem = replace(problem, learner=RowLearner.of(AnyNoise, problem.z))
+    wrong = np.array([[0, 0], [1, 0]], dtype=np.int8)
+    state = em.refine(problem, one_hot(who), wrong)
+    np.testing.assert_array_equal(state.targets, [[0, 0], [1, 1]])
+    found = turn_edges_while_better(problem, state)
+    np.testing.assert_array_equal(found.adjacency, wrong.T)
+    np.testing.assert_array_equal(found.targets, [[0, 0], [0, 1]])
+    assert found.evidence > state.evidence
+    known = replace(problem, constraints=make_problem(problem.z, forbidden=[("a", "b")]).constraints)
+    assert turn_edges_while_better(known, state) is state
 
 
 def test_a_handful_of_rows_must_pay_the_full_price(make_problem, one_hot):

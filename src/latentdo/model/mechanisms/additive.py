@@ -207,4 +207,4 @@ def _choose(
     price = 0.5 * np.log(max(float(weights.sum()), 2.0))
     full = np.zeros((rows.shape[1], rows.shape[1]))
     full[np.ix_(picked, picked)] = gram
-    return choose_levels(full, levels, FUNCTIONS, price), fit.shape
+    return choose_levels(full, levels, np.ones_like(levels), FUNCTIONS, price), fit.shape

@@ -336,15 +336,10 @@ class Shaped(RowFamily):
     """A function of the parents plus noise of any shape: what such families have in common."""
 
     @classmethod
-    def as_squares(
-        cls, mechanism: Mechanism, x: Array, y: Array, weights: Array
-    ) -> tuple[Array, Array] | None:
-        """See :class:`RowFamily`."""
-        assert isinstance(mechanism, AdditiveNoise)
-        precision, shifted = np.empty(len(y)), np.empty(len(y))
-        shape, width = as_shape(mechanism.noise), 1 + x.shape[1]
-        fill_squares(y, mechanism.mean(x), weights, mechanism.growth, shape, width, precision, shifted)
-        return precision, shifted
+    def glance(cls, x: Array, y: Array, weights: Array) -> Mechanism | None:
+        """See :class:`RowFamily`: least squares, and the shape of what they leave over."""
+        fit = fit_rows(_rows(x, y), np.ascontiguousarray(weights), UNKNOWN, MOST_COMPONENTS, 0)
+        return LinearMechanism(fit.coefficients, Noise(*fit.shape), growth=fit.growth)
 
     @classmethod
     def may_differ(

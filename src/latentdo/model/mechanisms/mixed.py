@@ -115,11 +115,9 @@ class VariableFamily:
             fits = self.family.given(prepared.continuous, prepared.inputs.columns(parents))
         return _Fits(inputs, fits, self.family, self.is_exposed)
 
-    def as_squares(
-        self, mechanism: Mechanism, x: Array, y: Array, weights: Array
-    ) -> tuple[Array, Array] | None:
+    def glance(self, x: Array, y: Array, weights: Array) -> Mechanism | None:
         """See :class:`RowFamily`."""
-        return self.family.as_squares(opened(mechanism), _expanded(mechanism, x), y, weights)
+        return self.family.glance(x, y, weights)
 
     def may_differ(
         self, x: Array, y: Array, responsibilities: Array, reference: Mechanism

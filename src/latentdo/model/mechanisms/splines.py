@@ -200,12 +200,12 @@ def explained(gram, levels, length):  # type: ignore[no-untyped-def]
 
 
 @njit
-def choose_levels(gram, levels, length, price):  # type: ignore[no-untyped-def]
+def choose_levels(gram, levels, least, length, price):  # type: ignore[no-untyped-def]
     """How many functions of every parent evidence pays for, ``[p]``, from one regression on ``levels [p]`` of them.
 
     ``gram`` is the lower half of sums of squares and products, its last row the values, of a problem with unit
     variance: ones first, then ``length`` functions of every parent, the smoothest first. A function costs ``price``.
-    Parents lose their roughest functions in turn, whoever gains most by it first.
+    Parents lose their roughest functions in turn, whoever gains most by it first, but keep ``least [p]`` of them.
     """
     p, last = levels.shape[0], gram.shape[0] - 1
     kept = levels.copy()
@@ -220,7 +220,7 @@ def choose_levels(gram, levels, length, price):  # type: ignore[no-untyped-def]
             block[:size, :size] = covariance[first : first + size, first : first + size]
             own[:size] = coefficients[first : first + size]
             loss = 0.0
-            for top in range(size - 1, 0, -1):
+            for top in range(size - 1, least[a] - 1, -1):
                 loss += 0.5 * own[top] ** 2 / block[top, top]
                 for c in range(top):
                     share = block[c, top] / block[top, top]

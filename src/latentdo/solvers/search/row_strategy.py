@@ -30,6 +30,7 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
+from latentdo.solvers.search.turned_edges import turn_edges_while_better
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
     FAMILY_AHEAD,
@@ -117,12 +118,18 @@ class RowStrategy:
             run.journal.note("graph", state)
             return Standing(state)
         state, single = self._grow(run, problem, lines)
+        state = turn_edges_while_better(problem, state)
         state = fewer_regimes.fit_afresh(problem, state)
         state = fewer_regimes.merge_afresh_while_better(problem, state)
         state = fewer_regimes.drop_targets_while_better(problem, state)
         state = fewer_regimes.drop_while_better(problem, state)
         state = fewer_regimes.drop_doubtful(problem, state)
-        state = _best_graph(problem, state)
+        found = _best_graph(problem, state)
+        if not np.array_equal(found.adjacency, state.adjacency):
+            found = _simplest(
+                problem, _grown(problem, found)
+            )  # regimes may have been needed for another graph
+        state = found
         if problem.n_labelled == 0:
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("final", state)
@@ -203,6 +210,7 @@ class RowStrategy:
         if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
             state = self._from_lines(run, problem, kept)
         state = born if state is None else max(state, born, key=_evidence)
+        state = turn_edges_while_better(problem, state)
         return self._born_again(run, problem, state, single), single
 
     def _born_again(self, run: Run, problem: Problem, state: State, single: State) -> State:

@@ -11,7 +11,7 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -25,9 +25,10 @@ from latentdo.model.mechanisms.base import Mechanism
 from latentdo.model.mechanisms.family import Families, FamilyOfVariable, Fits
 from latentdo.solvers.search.edge_climb import climb_edges
 from latentdo.solvers.search.fit_memory import FitMemory
+from latentdo.solvers.search.glances import who_shares
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
-from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET, RegimeData, parent_set_score
-from latentdo.solvers.search.parameters import screen_parents, target_costs
+from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
+from latentdo.solvers.search.parameters import screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.set_scores import SetScores, quick_screen
@@ -37,10 +38,10 @@ from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
     FAMILY_GAIN,
+    FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     FAMILY_TABLES,
     ROWS_PER_PARAMETER,
-    SHARING_FUNCTIONS,
 )
 
 if TYPE_CHECKING:
@@ -139,28 +140,22 @@ class RowLearner(FreeTargets):
         else:
             candidates, core = self._screen(problem, statistics, adjacency, targets, scores)
 
+        sets: list[dict[int, NDArray[np.int64]]] = []
+
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
             always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
-            table = np.full(1 << own.size, -np.inf)
-            sets = {}
+            table, named = np.full(1 << own.size, -np.inf), {}
+            scores[j].fit(np.flatnonzero(adjacency[:, j]))
             for mask in range(1 << own.size):
                 parents = np.sort(np.concatenate([always, own[(mask >> np.arange(own.size) & 1) == 1]]))
                 if (mask & required) == required and parents.size <= problem.constraints.max_parents:
-                    sets[mask] = parents
-            now = np.flatnonzero(adjacency[:, j])
-            # Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted.
-            near = {
-                mask
-                for mask, parents in sets.items()
-                if np.setxor1d(parents, now).size <= 1 and np.isin(parents, [*now, *beside[j]]).all()
-            }
-            scores[j].fit(now)
-            for mask, value in scores[j].near_the_best(sets, near).items():
-                table[mask] = value
+                    named[mask], table[mask] = parents, scores[j].rough(parents)
+            sets.append(named)
             return table
 
-        beside = [np.flatnonzero(row) for row in adjacency]
-        return ScoreTables.build(candidates, problem.constraints, score, core)
+        tables = ScoreTables.build(candidates, problem.constraints, score, core)
+        _fit_what_matters(tables, sets, scores, adjacency)
+        return tables
 
     def _screen(
         self,
@@ -179,8 +174,9 @@ class RowLearner(FreeTargets):
             if len(targets) != statistics.responsibilities.shape[1]:
                 targets = None
         graphs = [np.flatnonzero(column) for column in adjacency.T]
-        scored = [one.anchor(parents) for one, parents in zip(scores, graphs, strict=True)]
-        if not all(scored):
+        for one, parents in zip(scores, graphs, strict=True):
+            one.fit(parents)
+        if any(one.glance(parents) is None for one, parents in zip(scores, graphs, strict=True)):
             moments = statistics.line_moments(problem.n_variables)
             return screen_parents(problem, moments, adjacency, targets, FAMILY_CANDIDATES)
         return quick_screen(problem, adjacency, [one.rough for one in scores], FAMILY_CANDIDATES)
@@ -345,7 +341,7 @@ class RowLearner(FreeTargets):
                 reference = (
                     make() if self.trains else self.memory.fit(make, start, place, weights, settled=settled)
                 )
-                found, better = self._fit_shares(
+                found, better = self.score_shares(
                     problem, statistics, j, (x, y), known, target_prior, shares, reference
                 )
                 tried[shares.tobytes()] = found
@@ -358,7 +354,7 @@ class RowLearner(FreeTargets):
         """Where the fit of ``j`` with some parents begins, maybe at a mechanism of other parents."""
         return model.reference[j]
 
-    def _fit_shares(
+    def score_shares(
         self,
         problem: Problem,
         statistics: WeightedRows,
@@ -409,14 +405,7 @@ class RowLearner(FreeTargets):
             return [known != TARGET]
         starts, model = [], statistics.model
         if model is None or not statistics.settled:
-            length = (statistics.design.shape[1] - 1) // problem.n_variables
-            functions = (parents[:, None] * length + np.arange(min(length, SHARING_FUNCTIONS))).ravel()
-            counts, cost = statistics.counts, target_costs(problem, None, len(known))
-            free = np.ascontiguousarray(known)
-            data = RegimeData(statistics.moments.matrices, counts, free, cost, problem.imperfect)
-            guess = np.ones(len(known), dtype=bool)
-            parent_set_score(data, j * length, functions, guess)
-            starts.append(guess)
+            starts.append(who_shares(self, problem, statistics, j, parents, known))
         if model is not None:
             shares = known != TARGET
             # Regimes born since begin like the reference.
@@ -427,6 +416,41 @@ class RowLearner(FreeTargets):
                 # The few may have been taken for the rule, and the rule for as many exceptions.
                 starts.append(np.where(known == FREE, ~shares, shares))
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
+
+
+def _fit_what_matters(
+    tables: ScoreTables,
+    sets: Sequence[Mapping[int, NDArray[np.int64]]],
+    scores: Sequence[SetScores],
+    adjacency: Graph,
+) -> None:
+    """Fit the parent sets of the best graph, and those next to them, until no other graph looks better.
+
+    Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted, and so is whoever is a
+    parent more or less and not hopeless.
+    """
+    around = False
+    while True:
+        best, value = tables.best(adjacency)
+        if not np.isfinite(value):
+            return
+        fitted = False
+        for j, named in enumerate(sets):
+            now = np.flatnonzero(best[:, j])
+            least = scores[j].rough(now) - FAMILY_HOPELESS
+            close = [*now, *np.flatnonzero(best[j])]
+            for mask, parents in named.items():
+                if scores[j].is_fitted(parents):
+                    continue
+                apart = np.setxor1d(parents, now).size
+                near = apart == 1 and (np.isin(parents, close).all() or tables.scores[j, mask] > least)
+                if apart == 0 or (around and near):
+                    tables.scores[j, mask] = scores[j].fit(parents)
+                    fitted = True
+        if not fitted:
+            if around:
+                return
+            around = True
 
 
 def _intervened(

@@ -53,7 +53,7 @@ class WeightedRows:
     design: Array = field(default_factory=lambda: np.empty((0, 0)))
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
     explained: dict[tuple[int, bytes], dict[tuple[int, ...], float]] = field(default_factory=dict)
-    """What parent sets of a variable explain, where these regimes share its mechanism; see :mod:`.quick_scores`."""
+    """What parent sets of a variable explain, where these regimes share its mechanism; see :mod:`.glances`."""
 
     @cached_property
     def counts(self) -> Array:
@@ -65,9 +65,13 @@ class WeightedRows:
         """Moments of the functions, for a quick guess."""
         return Moments.of(self.design, self.responsibilities)
 
+    def length(self, n_variables: int) -> int:
+        """How many functions there are of every variable."""
+        return int(self.design.shape[1] - 1) // n_variables
+
     def line_moments(self, n_variables: int) -> Moments:
         """Moments of the variables themselves, for what lines can say."""
-        length = (self.design.shape[1] - 1) // n_variables
+        length = self.length(n_variables)
         own = np.concatenate([[0], 1 + length * np.arange(n_variables)])
         return Moments(self.moments.matrices[:, own[:, None], own])
 

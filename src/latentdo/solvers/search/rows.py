@@ -11,7 +11,7 @@ Regimes join or leave *S* by what they gain, from where the last fit left them; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -31,14 +31,13 @@ from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.parameters import screen_parents
 from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
-from latentdo.solvers.search.set_scores import SetScores, quick_screen
+from latentdo.solvers.search.set_scores import SetScores, fit_what_matters, quick_screen
 from latentdo.solvers.search.splits import Split, split_by_lines
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows, rows_that_count
 from latentdo.solvers.settings import (
     FAMILY_CANDIDATES,
     FAMILY_FAINT,
     FAMILY_GAIN,
-    FAMILY_HOPELESS,
     FAMILY_ROUNDS,
     FAMILY_TABLES,
     ROWS_PER_PARAMETER,
@@ -154,7 +153,7 @@ class RowLearner(FreeTargets):
             return table
 
         tables = ScoreTables.build(candidates, problem.constraints, score, core)
-        _fit_what_matters(tables, sets, scores, adjacency)
+        fit_what_matters(tables, sets, scores, adjacency)
         return tables
 
     def _screen(
@@ -416,41 +415,6 @@ class RowLearner(FreeTargets):
                 # The few may have been taken for the rule, and the rule for as many exceptions.
                 starts.append(np.where(known == FREE, ~shares, shares))
         return [np.ascontiguousarray(shares) for shares in starts if shares.any()] or [known != TARGET]
-
-
-def _fit_what_matters(
-    tables: ScoreTables,
-    sets: Sequence[Mapping[int, NDArray[np.int64]]],
-    scores: Sequence[SetScores],
-    adjacency: Graph,
-) -> None:
-    """Fit the parent sets of the best graph, and those next to them, until no other graph looks better.
-
-    Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted, and so is whoever is a
-    parent more or less and not hopeless.
-    """
-    around = False
-    while True:
-        best, value = tables.best(adjacency)
-        if not np.isfinite(value):
-            return
-        fitted = False
-        for j, named in enumerate(sets):
-            now = np.flatnonzero(best[:, j])
-            least = scores[j].rough(now) - FAMILY_HOPELESS
-            close = [*now, *np.flatnonzero(best[j])]
-            for mask, parents in named.items():
-                if scores[j].is_fitted(parents):
-                    continue
-                apart = np.setxor1d(parents, now).size
-                near = apart == 1 and (np.isin(parents, close).all() or tables.scores[j, mask] > least)
-                if apart == 0 or (around and near):
-                    tables.scores[j, mask] = scores[j].fit(parents)
-                    fitted = True
-        if not fitted:
-            if around:
-                return
-            around = True
 
 
 def _intervened(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.solvers.search.glances import Parents, glance, glance_at_discrete
+from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.weighted_rows import Local, WeightedRows
 from latentdo.solvers.settings import FAMILY_DOUBT, FAMILY_HOPELESS, SPARE
 
@@ -84,6 +85,41 @@ class SetScores:
 
     def _prior(self, parents: Parents) -> float:
         return float(self._problem.penalties.edge_prior[parents, self._j].sum())
+
+
+def fit_what_matters(
+    tables: ScoreTables,
+    sets: Sequence[Mapping[int, Parents]],
+    scores: Sequence[SetScores],
+    adjacency: NDArray[np.int8],
+) -> None:
+    """Fit the parent sets of the best graph, and those next to them, until no other graph looks better.
+
+    Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted, and so is whoever is a
+    parent more or less and not hopeless.
+    """
+    around = False
+    while True:
+        best, value = tables.best(adjacency)
+        if not np.isfinite(value):
+            return
+        fitted = False
+        for j, named in enumerate(sets):
+            now = np.flatnonzero(best[:, j])
+            least = scores[j].rough(now) - FAMILY_HOPELESS
+            close = [*now, *np.flatnonzero(best[j])]
+            for mask, parents in named.items():
+                if scores[j].is_fitted(parents):
+                    continue
+                apart = np.setxor1d(parents, now).size
+                near = apart == 1 and (np.isin(parents, close).all() or tables.scores[j, mask] > least)
+                if apart == 0 or (around and near):
+                    tables.scores[j, mask] = scores[j].fit(parents)
+                    fitted = True
+        if not fitted:
+            if around:
+                return
+            around = True
 
 
 def quick_screen(

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from latentdo.data import Dataset, Kind
-from latentdo.graphs import is_dag
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.family import Families, RowFamily
 from latentdo.model.mechanisms.mixed import MixedFamily
@@ -30,7 +29,7 @@ from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.solve import LinearStanding, LinearStrategy, conclude
 from latentdo.solvers.search.state import State
-from latentdo.solvers.search.turned_edges import turn_edges_while_better
+from latentdo.solvers.search.turned_edges import turn_edges_while_better, with_edges_turned
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
     FAMILY_AHEAD,
@@ -279,7 +278,7 @@ class MixedStrategy(RowStrategy):
         if problem.n_labelled:
             return super()._grow(run, problem, lines)
         state = self._born_again(run, problem, self._from_one(run, problem, lines), lines)
-        turned = _turned(problem, state)
+        turned = with_edges_turned(problem, state)
         if not np.array_equal(turned, state.adjacency):
             everyone = np.ones((problem.n_rows, 1))
             again = self._from_one(run, problem, refine(problem, everyone, turned, iterations=1))
@@ -330,21 +329,6 @@ class Continuation(RowStrategy):
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
         run.journal.note("graph again", state)
         return Standing(state)
-
-
-def _turned(problem: Problem, state: State) -> NDArray[np.int8]:
-    """The graph with edges turned whose ends are targets of the same regime.
-
-    An intervention on an effect that is taken for the cause shows as one on both, and regimes that were born so hold
-    the edge where it is.
-    """
-    adjacency, together = state.adjacency.copy(), state.targets.T @ state.targets
-    for i, j in np.argwhere(adjacency * (together > 0)).tolist():
-        trial = adjacency.copy()
-        trial[i, j], trial[j, i] = 0, 1
-        if problem.constraints.allowed[j, i] and not problem.constraints.required[i, j] and is_dag(trial):
-            adjacency = trial
-    return adjacency
 
 
 def _evidence(state: State) -> float:

@@ -7,8 +7,6 @@ they are needed. So the edge is turned first, and rows and targets get used to i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +20,11 @@ from latentdo.solvers.search.state import State
 def turn_edges_while_better(problem: Problem, state: State) -> State:
     """Turn single edges whose ends are targets of the same regime, as long as the evidence rises."""
     while True:
-        for adjacency in _turned(problem, state):
-            trial = refine(
-                problem, state.responsibilities, adjacency, model=state.model, needed=state.evidence
-            )
+        for i, j in _doubtful(problem, state):
+            graph = _turned(state.adjacency, i, j)
+            if graph is None:
+                continue
+            trial = refine(problem, state.responsibilities, graph, model=state.model, needed=state.evidence)
             if trial.evidence > state.evidence:
                 state = drop_while_better(problem, merge_while_better(problem, trial))
                 break
@@ -33,11 +32,24 @@ def turn_edges_while_better(problem: Problem, state: State) -> State:
             return state
 
 
-def _turned(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
-    """The graph with each such edge turned, if that may be."""
-    together = state.targets.T @ state.targets
-    for i, j in np.argwhere(state.adjacency * (together > 0)).tolist():
-        turned = state.adjacency.copy()
-        turned[i, j], turned[j, i] = 0, 1
-        if problem.constraints.allowed[j, i] and not problem.constraints.required[i, j] and is_dag(turned):
-            yield turned
+def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:
+    """The graph with all such edges turned, one after another, as far as it stays acyclic: for regimes born anew."""
+    graph = state.adjacency
+    for i, j in _doubtful(problem, state):
+        turned = _turned(graph, i, j)
+        graph = graph if turned is None else turned
+    return graph
+
+
+def _doubtful(problem: Problem, state: State) -> list[tuple[int, int]]:
+    """Edges whose ends are targets of the same regime, and that may be turned."""
+    constraints, together = problem.constraints, state.targets.T @ state.targets > 0
+    free = constraints.allowed.T & ~constraints.required
+    return [(int(i), int(j)) for i, j in np.argwhere((state.adjacency == 1) & together & free)]
+
+
+def _turned(adjacency: NDArray[np.int8], i: int, j: int) -> NDArray[np.int8] | None:
+    """The graph with one edge turned, if that is acyclic."""
+    graph = adjacency.copy()
+    graph[i, j], graph[j, i] = 0, 1
+    return graph if is_dag(graph) else None

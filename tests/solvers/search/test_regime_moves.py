@@ -198,7 +198,7 @@ def test_halves_of_a_regime_are_joined_by_fits_from_nothing(truth):
     halves = np.column_stack([best.responsibilities, np.where(rows, best.responsibilities[:, k], 0.0)])
     halves[rows, k] = 0.0
     cut = em.refine(problem, halves, best.adjacency, iterations=1)
-    joined = fewer_regimes.merge_afresh_while_better(problem, cut)
+    joined = regime_moves.merge_and_split_while_better(problem, cut)
     assert joined.n_regimes == best.n_regimes
     assert joined.evidence == pytest.approx(best.evidence, abs=1.0)
-    assert fewer_regimes.merge_afresh_while_better(problem, best).n_regimes == best.n_regimes
+    assert regime_moves.merge_and_split_while_better(problem, best).n_regimes == best.n_regimes

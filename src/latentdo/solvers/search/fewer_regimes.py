@@ -115,7 +115,7 @@ def merge_while_better(problem: Problem, state: State) -> State:
             state = merge(problem, state, _disjoint(merges, excess), SEVERAL_MERGES_STEPS)
             continue
         promising = [one for one in merges[:MERGE_TRIES] if one.change > 0]
-        better = _first_better(
+        better = first_better(
             state, (merge(problem, state, [one], needed=state.evidence) for one in promising)
         )
         if better is None:
@@ -140,7 +140,7 @@ def drop_while_better(problem: Problem, state: State) -> State:
             state = without[0]
             continue
         needed = state.evidence
-        better = _first_better(
+        better = first_better(
             state,
             (
                 after_move(problem, one.model, one.responsibilities, one.targets, needed=needed)
@@ -220,24 +220,9 @@ def fit_afresh(problem: Problem, state: State) -> State:
     return trial if trial.evidence > state.evidence else state
 
 
-def merge_afresh_while_better(problem: Problem, state: State) -> State:
-    """Merge pairs of regimes as long as the evidence rises, with mechanisms fitted from nothing.
-
-    Two halves of a regime may each have found a mechanism that suits it. Together they would need the shape of the
-    reference, which no step of EM from either half leads to; the bound of a merge falls all the same.
-    """
-    while state.n_regimes > max(problem.n_labelled, 1):
-        merges = propose_merges(problem, state)[:MERGE_TRIES]
-        better = _first_better(state, (fit_afresh(problem, merge(problem, state, [one])) for one in merges))
-        if better is None:
-            return state
-        state = better
-    return state
-
-
-def _first_better(state: State, trials: Iterable[State]) -> State | None:
-    """The first of some trials, each made only when it is its turn, that has more evidence."""
-    return next((trial for trial in trials if trial.evidence > state.evidence), None)
+def first_better(state: State, trials: Iterable[State], gain: float = 0.0) -> State | None:
+    """The first of some trials, each made only when it is its turn, that has more evidence, by so many nats."""
+    return next((trial for trial in trials if trial.evidence > state.evidence + gain), None)
 
 
 def _disjoint(merges: list[Merge], count: int) -> list[Merge]:

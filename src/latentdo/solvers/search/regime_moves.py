@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.solvers.search.em import refine, relearn
-from latentdo.solvers.search.fewer_regimes import after_move, merge_while_better
+from latentdo.solvers.search.fewer_regimes import (
+    after_move,
+    first_better,
+    fit_afresh,
+    merge,
+    merge_while_better,
+    propose_merges,
+)
 from latentdo.solvers.search.local_scores import FREE
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -24,6 +31,7 @@ from latentdo.solvers.settings import (
     MAX_ROUNDS_AT_LIMIT,
     MAX_TAILS,
     MEMBERSHIP,
+    MERGE_TRIES,
     OVERLAP,
     TAIL,
     TAIL_LOSS,
@@ -239,3 +247,21 @@ def improve(
         return state
     grown = try_tails(problem, state)
     return state if grown is state else improve(problem, grown, rounds=rounds)
+
+
+def merge_and_split_while_better(problem: Problem, state: State) -> State:
+    """Merge two regimes, with mechanisms fitted from nothing, and let others be born, as long as the evidence rises.
+
+    Two halves of a regime may each have found a mechanism that suits it. Together they would need the shape of the
+    reference, which no step of EM from either half leads to; the bound of a merge falls all the same. And two regimes
+    that share each other's rows are told apart only once they are one.
+    """
+    while state.n_regimes > max(problem.n_labelled, 1):
+        merges = propose_merges(problem, state)[:MERGE_TRIES]
+        together = (fit_afresh(problem, merge(problem, state, [one])) for one in merges)
+        apart = (improve(problem, one, rounds_at_limit=0, same_graph=True) for one in together)
+        better = first_better(state, apart, BIRTH_GAIN)
+        if better is None:
+            return state
+        state = better
+    return state

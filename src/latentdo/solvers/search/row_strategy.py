@@ -119,7 +119,7 @@ class RowStrategy:
         state, single = self._grow(run, problem, lines)
         state = turn_edges_while_better(problem, state)
         state = fewer_regimes.fit_afresh(problem, state)
-        state = fewer_regimes.merge_afresh_while_better(problem, state)
+        state = regime_moves.merge_and_split_while_better(problem, state)
         state = fewer_regimes.drop_targets_while_better(problem, state)
         state = fewer_regimes.drop_while_better(problem, state)
         state = fewer_regimes.drop_doubtful(problem, state)

@@ -152,7 +152,9 @@ def quick_screen(
         while len(added) < room:
             beside = np.array([score(np.sort(np.append(path, i))) for i in race])
             if path is first:
-                race, beside = (one[np.argsort(-beside, kind="stable")[:limit]] for one in (race, beside))
+                race, beside = (
+                    one[np.argsort(-beside, kind="stable")[: 2 * limit]] for one in (race, beside)
+                )
             next_one = race[beside.argmax()]
             path, race = np.sort(np.append(path, next_one)), race[race != next_one]
             added += [] if next_one in added else [next_one]

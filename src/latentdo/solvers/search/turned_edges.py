@@ -7,12 +7,14 @@ they are needed. So the edge is turned first, and rows and targets get used to i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import is_dag
-from latentdo.solvers.search.em import refine
-from latentdo.solvers.search.fewer_regimes import drop_while_better, merge_while_better
+from latentdo.solvers.search.em import refine, search_graph
+from latentdo.solvers.search.fewer_regimes import drop_while_better, first_better, merge_while_better
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
 
@@ -20,16 +22,25 @@ from latentdo.solvers.search.state import State
 def turn_edges_while_better(problem: Problem, state: State) -> State:
     """Turn single edges whose ends are targets of the same regime, as long as the evidence rises."""
     while True:
-        for i, j in _doubtful(problem, state):
-            graph = _turned(state.adjacency, i, j)
-            if graph is None:
-                continue
-            trial = refine(problem, state.responsibilities, graph, model=state.model, needed=state.evidence)
-            if trial.evidence > state.evidence:
-                state = drop_while_better(problem, merge_while_better(problem, trial))
-                break
-        else:
+        trials = (
+            refine(problem, state.responsibilities, graph, model=state.model, needed=state.evidence)
+            for graph in _alternatives(problem, state)
+        )
+        better = first_better(state, trials)
+        if better is None:
             return state
+        state = drop_while_better(problem, merge_while_better(problem, better))
+
+
+def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
+    """Graphs with such an edge turned: as it is, and with what other edges that asks for, if that is another graph."""
+    for i, j in _doubtful(problem, state):
+        turned = _turned(state.adjacency, i, j)
+        if turned is not None:
+            yield turned
+            graph = search_graph(problem, state.responsibilities, turned, model=state.model)
+            if not any(np.array_equal(graph, other) for other in (turned, state.adjacency)):
+                yield graph
 
 
 def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:

@@ -23,7 +23,7 @@ from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.result import FitResult
 from latentdo.solvers.search import driver, fewer_regimes, regime_moves
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
-from latentdo.solvers.search.em import assign_rows, refine, relearn, weigh
+from latentdo.solvers.search.em import assign_rows, refine, relearn, search_graph, weigh
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.reporting import Progress
 from latentdo.solvers.search.rows import RowLearner
@@ -341,9 +341,11 @@ def _grown(problem: Problem, state: State, *, same_graph: bool = False) -> State
 
 def _best_graph(problem: Problem, state: State) -> State:
     """The graph searched by all means there are, for the rows as they are assigned now."""
-    again = relearn(
-        problem, state.responsibilities, adjacency=state.adjacency, thorough=True, model=state.model
-    )
+    rows, model = state.responsibilities, state.model
+    graph = search_graph(problem, rows, state.adjacency, model=model, thorough=True)
+    if np.array_equal(graph, state.adjacency):
+        return state
+    again = relearn(problem, rows, adjacency=graph, thorough=True, model=model)
     return max(again, state, key=_evidence)
 
 

@@ -193,21 +193,20 @@ class RowStrategy:
         """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
         start = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
         start = refine(problem, start.responsibilities, lines.adjacency, model=start.model)
-        kept = fewer_regimes.drop_while_better(problem, start)
         if problem.n_labelled:
-            return self._from_lines(run, problem, kept), None
+            return self._from_lines(run, problem, start), None
         everyone = np.ones((problem.n_rows, 1))
         # As many as are allowed may have been invented to draw shapes, but these do not explain so much.
         plain = refine(problem, everyone, lines.adjacency, iterations=1)
         telling = start.evidence > plain.evidence + FAMILY_TELLING * problem.n_rows
         first = lines.n_regimes > 1 and (telling or lines.n_regimes < problem.max_regimes)
-        state = self._from_lines(run, problem, kept) if first else None
+        state = self._from_lines(run, problem, start) if first else None
         if state is not None and state.n_regimes >= lines.n_regimes:
             return state, relearn(problem, everyone, adjacency=state.adjacency)  # none of them was invented
         single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
         born = self._from_one(run, problem, single)
         if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
-            state = self._from_lines(run, problem, kept)
+            state = self._from_lines(run, problem, start)
         state = born if state is None else max(state, born, key=_evidence)
         state = turn_edges_while_better(problem, state)
         return self._born_again(run, problem, state, single), single
@@ -228,8 +227,9 @@ class RowStrategy:
                 break
         return state
 
-    def _from_lines(self, run: Run, problem: Problem, kept: State) -> State:
+    def _from_lines(self, run: Run, problem: Problem, start: State) -> State:
         """What regimes of lines grow into that the family cannot do without."""
+        kept = fewer_regimes.drop_while_better(problem, start)
         # The graph of unborn regimes is another one: it is searched when all are there.
         state = _grown(problem, kept, same_graph=True)
         state = _simplest(problem, _grown(problem, state))

@@ -3,8 +3,9 @@
 Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
 shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and from
 one regime, first on the graph that suits it best and then on the one that came of all this, as long as that finds
-something better; births, merges and graph search go on from each. One regime is a state like any other: what it lacks
-in regimes it must make up in evidence, with the same mechanisms.
+something better; births, merges and graph search go on from each. What came of it is shaken once more: edges are
+turned together with regimes, and pairs of regimes are merged and born again. One regime is a state like any other:
+what it lacks in regimes it must make up in evidence, with the same mechanisms.
 """
 
 from __future__ import annotations
@@ -125,9 +126,8 @@ class RowStrategy:
         state = fewer_regimes.drop_doubtful(problem, state)
         found = _best_graph(problem, state)
         if not np.array_equal(found.adjacency, state.adjacency):
-            found = _simplest(
-                problem, _grown(problem, found)
-            )  # regimes may have been needed for another graph
+            # Regimes may have been needed for the graph before.
+            found = _simplest(problem, _grown(problem, found))
         state = found
         if problem.n_labelled == 0:
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)

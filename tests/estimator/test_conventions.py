@@ -20,7 +20,7 @@ from latentdo import LatentInterventionDAG
 from latentdo.data import DataWarning
 
 
-@parametrize_with_checks([LatentInterventionDAG(n_init=1)])
+@parametrize_with_checks([LatentInterventionDAG(n_init=1, resamples=0)])
 def test_scikit_learn_conventions(estimator, check):
     if check.func.__name__ == "check_sample_weight_equivalence_on_dense_data":
         pytest.skip(

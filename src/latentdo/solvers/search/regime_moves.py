@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,18 +252,40 @@ def improve(
 
 
 def merge_and_split_while_better(problem: Problem, state: State) -> State:
-    """Merge two regimes, with mechanisms fitted from nothing, and let others be born, as long as the evidence rises.
+    """Merge regimes, with mechanisms fitted from nothing, and let others be born, as long as the evidence rises.
 
     Two halves of a regime may each have found a mechanism that suits it. Together they would need the shape of the
     reference, which no step of EM from either half leads to; the bound of a merge falls all the same. And two regimes
-    that share each other's rows are told apart only once they are one.
+    that share each other's rows are told apart only once they are one. So pairs are merged, and all regimes that only
+    one variable tells apart: if interventions on it were mixed up, they were so wherever it is hit.
     """
     while state.n_regimes > max(problem.n_labelled, 1):
-        merges = propose_merges(problem, state)[:MERGE_TRIES]
-        together = (fit_afresh(problem, merge(problem, state, [one])) for one in merges)
+        together = chain(_pairs_merged(problem, state), _variables_forgotten(problem, state))
         apart = (improve(problem, one, rounds_at_limit=0, same_graph=True) for one in together)
         better = first_better(state, apart, BIRTH_GAIN)
         if better is None:
             return state
         state = better
     return state
+
+
+def _pairs_merged(problem: Problem, state: State) -> Iterator[State]:
+    """Two regimes as one, best first."""
+    for one in propose_merges(problem, state)[:MERGE_TRIES]:
+        yield fit_afresh(problem, merge(problem, state, [one]))
+
+
+def _variables_forgotten(problem: Problem, state: State) -> Iterator[State]:
+    """No regime hits a variable that several do, and those that nothing else tells apart are one."""
+    free = problem.fixed(state.n_regimes) == FREE
+    for j in np.flatnonzero(((state.targets == 1) & free).sum(axis=0) > 1).tolist():
+        targets = state.targets.copy()
+        targets[free[:, j], j] = 0
+        # Labelled regimes, which come first, stay apart.
+        named = [(k if k < problem.n_labelled else -1, row.tobytes()) for k, row in enumerate(targets)]
+        places = list(dict.fromkeys(named))
+        belongs = np.array([[name == place for place in places] for name in named], dtype=np.float64)
+        firsts = [named.index(place) for place in places]
+        rows = state.responsibilities @ belongs
+        begun = refine(problem, rows, state.adjacency, iterations=1, targets=targets[firsts])
+        yield refine(problem, begun.responsibilities, state.adjacency, model=begun.model)

@@ -202,3 +202,39 @@ def test_halves_of_a_regime_are_joined_by_fits_from_nothing(truth):
     assert joined.n_regimes == best.n_regimes
     assert joined.evidence == pytest.approx(best.evidence, abs=1.0)
     assert regime_moves.merge_and_split_while_better(problem, best).n_regimes == best.n_regimes
+
+
+def _doubled(state, problem, variable):
+    """Every regime in two, by whether a variable is high, which is then a target of the second."""
+    high = (problem.z[:, variable] > np.median(problem.z[:, variable]))[:, None]
+    rows = np.column_stack([state.responsibilities * ~high, state.responsibilities * high])
+    hit = state.targets.copy()
+    hit[:, variable] = 1
+    return em.refine(
+        problem, rows, state.adjacency, iterations=1, targets=np.vstack([state.targets, hit]).astype(np.int8)
+    )
+
+
+def test_regimes_that_one_variable_tells_apart_are_one_without_it(truth, data):
+    problem, best = truth
+    j = 1
+    doubled = _doubled(best, problem, j)
+    assert doubled.n_regimes > best.n_regimes
+    forgotten = list(regime_moves._variables_forgotten(problem, doubled))
+    several = np.flatnonzero(doubled.targets.sum(axis=0) > 1)
+    assert len(forgotten) == several.size
+    without = forgotten[several.tolist().index(j)]
+    assert without.n_regimes == len(np.unique(np.delete(doubled.targets, j, axis=1), axis=0))
+    mended = regime_moves.merge_and_split_while_better(problem, doubled)
+    assert mended.evidence > doubled.evidence
+    assert mended.evidence == pytest.approx(best.evidence, abs=1.0)
+    assert _agreement(mended, data) > 0.97
+
+
+def test_labelled_regimes_stay_apart_when_a_variable_is_forgotten(make_problem, one_hot, data):
+    labels = np.where(data.regimes < 2, data.regimes, -1)
+    problem = make_problem(data.X, labels=labels, known=np.full((2, 4), FREE))
+    state = em.relearn(problem, problem.clamp(one_hot(data.regimes)))
+    for one in regime_moves._variables_forgotten(problem, _doubled(state, problem, 0)):
+        assert one.n_regimes >= 2
+        np.testing.assert_array_equal(one.responsibilities[labels >= 0].argmax(axis=1), labels[labels >= 0])

@@ -84,7 +84,7 @@ PAGES = [
     ROOT / "docs/own-family.md",
     ROOT / "docs/together.md",
 ]
-LONG_PAGES = {"cytometry", "incidents", "together"}
+LONG_PAGES = {"cytometry", "incidents", "own-family", "screen", "together"}
 """Which take the better part of a minute."""
 
 

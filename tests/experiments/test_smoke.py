@@ -37,8 +37,19 @@ EXPERIMENTS = [
 ]
 
 
-SLOW = {"bootstrap_support", "cytometry", "linear_latent", "missing", "nonlinear_latent", "overlap"}
-"""Whose tables cannot be made small."""
+SLOW = {
+    "bootstrap_support",
+    "comparison",
+    "cytometry",
+    "false_alarms",
+    "linear_latent",
+    "missing",
+    "nonlinear_latent",
+    "overlap",
+    "settings",
+    "solvers",
+}
+"""Whose tables cannot be made small, or that fit many of them."""
 
 
 @pytest.mark.parametrize(

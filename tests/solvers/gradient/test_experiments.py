@@ -4,6 +4,8 @@ import runpy
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -15,6 +17,7 @@ def test_step_benchmark_smoke(monkeypatch, capsys):
     assert "nonlinear perfect" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_fit_benchmark_smoke(monkeypatch, capsys):
     size = ["--rows", "200", "--variables", "3", "--densities", "linear", "--interventions", "stochastic"]
     monkeypatch.setattr(sys, "argv", ["gradient_fit", *size, "--n-init", "1"])

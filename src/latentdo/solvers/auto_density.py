@@ -71,7 +71,9 @@ def solve(
     margin = _margin(dataset)
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
-            curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
+            # Without labels from its own start, as if it had been asked for: what lines have was stopped too early.
+            start = None if dataset.regimes is None else best.model
+            curves = search_rows(dataset, configuration, family, family.family, progress, start)
             searches.append(curves)
             straight = max(best.evidence, lines.evidence_at(dataset, configuration, curves))
             clearly = curves.evidence > straight + margin

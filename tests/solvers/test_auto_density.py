@@ -91,9 +91,22 @@ def test_a_product_of_two_causes_is_found():
     x = rng.normal(size=(1500, 2))
     y = np.where(np.arange(1500) < 400, 4.0, x[:, 0] * x[:, 1]) + 0.3 * rng.normal(size=1500)
     dataset, how = Dataset.from_table(np.column_stack([x, y])), SearchConfiguration(n_init=1)
-    assert auto_density.products_explain(dataset, solve(dataset, how))
+    gains = auto_density.product_gains(dataset, solve(dataset, how))
+    assert gains[2] > 50.0
+    assert not gains[:2].any()
     plain = Dataset.from_table(np.column_stack([x, x.sum(axis=1) + rng.normal(size=1500)]))
-    assert not auto_density.products_explain(plain, solve(plain, how))
+    assert not auto_density.product_gains(plain, solve(plain, how)).any()
+
+
+def test_networks_must_win_on_the_whole_against_curves_and_anywhere_against_lines(monkeypatch):
+    dataset, how = Dataset.from_table(table("linear").X), SearchConfiguration(n_init=1)
+    lines = solve(dataset, how)
+    monkeypatch.setattr(auto_density, "product_gains", lambda *_: np.array([0.0, 0.0, 0.0, 100.0]))
+    monkeypatch.setattr(auto_density, "network_gains", lambda *_: np.array([0.0, -150.0, 0.0, 0.0]))
+    assert auto_density.wants_networks(dataset, how, lines)
+    assert not auto_density.wants_networks(dataset, how, replace(lines, density="additive"))
+    monkeypatch.setattr(auto_density, "network_gains", lambda *_: np.array([0.0, -50.0, 0.0, 0.0]))
+    assert auto_density.wants_networks(dataset, how, replace(lines, density="additive"))
 
 
 def test_wide_tables_get_networks_from_what_was_found_before(monkeypatch):

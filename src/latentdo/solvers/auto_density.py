@@ -8,12 +8,13 @@ Evidence decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 from threadpoolctl import threadpool_limits
@@ -71,7 +72,8 @@ def solve(
     margin = _margin(dataset)
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
-            # Without labels from its own start, as if it had been asked for: what lines have was stopped too early.
+            # From its own start, as if it had been asked for: lines were stopped at their first. With labels that is
+            # the start from these, and as good as any.
             start = None if dataset.regimes is None else best.model
             curves = search_rows(dataset, configuration, family, family.family, progress, start)
             searches.append(curves)
@@ -131,20 +133,18 @@ def is_bent(dataset: Dataset, configuration: SearchConfiguration) -> bool:
 def wants_networks(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> bool:
     """Whether a fit leaves something unexplained that networks would explain.
 
-    Of lines, if a network of its parents explains any variable better, in the rows that are likeliest in a regime that
-    does not target it; of curves, if networks would explain the variables better on the whole, since they would have to
-    take the place of all of them. Of either, if the product of two variables explains a third.
+    Of lines, if a network of its parents, or the product of two variables, explains any variable better, in the rows
+    that are likeliest in a regime that does not target it; of curves, if networks would explain the variables better on
+    the whole, since they would have to take the place of all of them.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
-    if products_explain(dataset, found):
-        return True
-    gains, margin = _network_gains(dataset, configuration, found), _margin(dataset)
-    return any(gain > margin for gain in gains) if found.density == "linear" else sum(gains) > margin
+    gains = np.concatenate([product_gains(dataset, found), network_gains(dataset, configuration, found)])
+    return bool((gains.max() if found.density == "linear" else gains.sum()) > _margin(dataset))
 
 
-def products_explain(dataset: Dataset, found: FitResult) -> bool:
-    """Whether what a fit leaves over of any variable goes with the product of two others, beyond lines and parabolas.
+def product_gains(dataset: Dataset, found: FitResult) -> NDArray[np.float64]:
+    """What the product of two others would explain of each variable, in nats, beyond lines and parabolas; ``[d]``.
 
     Neither of them need be a parent: without the other it may explain nothing. No effect of the variable is looked at,
     since hidden regimes bend what effects say of their causes; nor are targets, which may be pieces of the product. It
@@ -152,7 +152,8 @@ def products_explain(dataset: Dataset, found: FitResult) -> bool:
     """
     z, n, model = dataset.z, dataset.n_rows, found.model
     effects = reachability(model.topology.adjacency)
-    price = 0.5 * (3 + 3 * PRODUCT_UNITS) * np.log(n) + _margin(dataset)
+    price = 0.5 * (3 + 3 * PRODUCT_UNITS) * np.log(n)
+    gains = np.zeros(dataset.n_variables)
     for j, mechanism in enumerate(model.reference):
         assert isinstance(mechanism, AdditiveNoise)
         left = ndtri((rankdata(mechanism.residual(model.inputs(z, j), z[:, j])[0]) - 0.5) / n)
@@ -164,18 +165,21 @@ def products_explain(dataset: Dataset, found: FitResult) -> bool:
             squares = float(
                 (both[:, 0] @ both[:, 1]) ** 2 / max((both**2).sum(axis=0).prod(), VARIANCE_FLOOR)
             )
-            if -0.5 * n * np.log1p(-min(squares, 1.0 - VARIANCE_FLOOR)) > price:
-                return True
-    return False
+            explained = -0.5 * n * np.log1p(-min(squares, 1.0 - VARIANCE_FLOOR))
+            gains[j] = max(gains[j], explained - price)
+    return gains
 
 
-def _network_gains(dataset: Dataset, configuration: SearchConfiguration, found: FitResult) -> Iterator[float]:
-    """What a network of its parents would gain, in nats, for every variable that has some.
+def network_gains(
+    dataset: Dataset, configuration: SearchConfiguration, found: FitResult
+) -> NDArray[np.float64]:
+    """What a network of its parents would gain for each variable, in nats; 0 for those without any, ``[d]``.
 
     By evidence on some of the rows, with noise as free as that of the mechanism in its place.
     """
     rng = np.random.default_rng(configuration.random_state)
     topology, regimes = found.model.topology, found.responsibilities.argmax(axis=1)
+    gains = np.zeros(dataset.n_variables)
     for j in range(dataset.n_variables):
         parents = np.flatnonzero(topology.adjacency[:, j])
         rows = np.flatnonzero(topology.targets[regimes, j] == 0)
@@ -197,4 +201,6 @@ def _network_gains(dataset: Dataset, configuration: SearchConfiguration, found: 
             bins, mean, spread = histogram(trial.residual(x, y)[0], weights)
             shape, _ = choose_shape(bins, mean, spread, UNKNOWN, MOST_COMPONENTS, 0.0)
             trial = NetworkMechanism.of(trial.parameters, Noise(*shape), parents.size)
-        yield evidence(trial, x, y, weights) - max(evidence(one, x, y, weights) for one in (mechanism, line))
+        rival = max(evidence(one, x, y, weights) for one in (mechanism, line))
+        gains[j] = evidence(trial, x, y, weights) - rival
+    return gains

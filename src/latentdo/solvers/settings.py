@@ -293,7 +293,9 @@ GRAPH_GAIN: Final = 0.5
 """Nats by which a new graph must raise the evidence for another round of births."""
 
 MERGE_TRIES: Final = 3
-"""Merges, the best by the variational bound, that are tried before a state counts as having none."""
+"""Merges, the most promising first, that are tried before a state counts as having none.
+
+Of pairs by the variational bound; of all regimes that one variable tells apart by how many regimes hit it."""
 
 DROP_TRIES: Final = 4
 """Regimes, those that are missed least with all mechanisms as they are, that are tried to be done without."""

@@ -276,16 +276,19 @@ def _pairs_merged(problem: Problem, state: State) -> Iterator[State]:
 
 
 def _variables_forgotten(problem: Problem, state: State) -> Iterator[State]:
-    """No regime hits a variable that several do, and those that nothing else tells apart are one."""
+    """No regime hits a variable that several do, and those that nothing else tells apart are one.
+
+    Variables that most regimes hit come first: what was mixed up once is repeated in every regime.
+    """
     free = problem.fixed(state.n_regimes) == FREE
-    for j in np.flatnonzero(((state.targets == 1) & free).sum(axis=0) > 1).tolist():
+    hits = ((state.targets == 1) & free).sum(axis=0)
+    often = [int(j) for j in np.argsort(-hits, kind="stable") if hits[j] > 1]
+    for j in often[:MERGE_TRIES]:
         targets = state.targets.copy()
         targets[free[:, j], j] = 0
-        # Labelled regimes, which come first, stay apart.
-        named = [(k if k < problem.n_labelled else -1, row.tobytes()) for k, row in enumerate(targets)]
-        places = list(dict.fromkeys(named))
-        belongs = np.array([[name == place for place in places] for name in named], dtype=np.float64)
-        firsts = [named.index(place) for place in places]
-        rows = state.responsibilities @ belongs
-        begun = refine(problem, rows, state.adjacency, iterations=1, targets=targets[firsts])
+        # Labelled regimes stay apart, and come first.
+        labels = np.minimum(np.arange(state.n_regimes), problem.n_labelled)
+        alike = np.unique(np.column_stack([labels, targets]), axis=0, return_index=True, return_inverse=True)
+        rows = state.responsibilities @ np.eye(alike[1].size)[alike[2].ravel()]
+        begun = refine(problem, rows, state.adjacency, iterations=1, targets=targets[alike[1]])
         yield refine(problem, begun.responsibilities, state.adjacency, model=begun.model)

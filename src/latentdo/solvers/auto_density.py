@@ -72,10 +72,7 @@ def solve(
     margin = _margin(dataset)
     try:
         if shaped and (noise == "any" or lines.fit_wants(family, dataset, configuration, best)):
-            # From its own start, as if it had been asked for: lines were stopped at their first. With labels that is
-            # the start from these, and as good as any.
-            start = None if dataset.regimes is None else best.model
-            curves = search_rows(dataset, configuration, family, family.family, progress, start)
+            curves = search_rows(dataset, configuration, family, family.family, progress, best.model)
             searches.append(curves)
             straight = max(best.evidence, lines.evidence_at(dataset, configuration, curves))
             clearly = curves.evidence > straight + margin
@@ -147,11 +144,13 @@ def product_gains(dataset: Dataset, found: FitResult) -> NDArray[np.float64]:
     """What the product of two others would explain of each variable, in nats, beyond lines and parabolas; ``[d]``.
 
     Neither of them need be a parent: without the other it may explain nothing. No effect of the variable is looked at,
-    since hidden regimes bend what effects say of their causes; nor are targets, which may be pieces of the product. It
-    has to pay for a network of the two. What is left over is taken by ranks, so that tails of noise do not decide.
+    since hidden regimes bend what effects say of their causes. Targets may be pieces of the product, so all rows
+    count; but what regimes do to several variables at once looks like a product, too, so it has to show within them.
+    It has to pay for a network of the two. What is left over is taken by ranks, so that tails of noise do not decide.
     """
     z, n, model = dataset.z, dataset.n_rows, found.model
     effects = reachability(model.topology.adjacency)
+    regimes = np.eye(model.topology.n_regimes)[found.responsibilities.argmax(axis=1)]
     price = 0.5 * (3 + 3 * PRODUCT_UNITS) * np.log(n)
     gains = np.zeros(dataset.n_variables)
     for j, mechanism in enumerate(model.reference):
@@ -159,7 +158,7 @@ def product_gains(dataset: Dataset, found: FitResult) -> NDArray[np.float64]:
         left = ndtri((rankdata(mechanism.residual(model.inputs(z, j), z[:, j])[0]) - 0.5) / n)
         for pair in combinations([i for i in range(dataset.n_variables) if i != j and not effects[j, i]], 2):
             causes = z[:, pair]
-            smooth = np.column_stack([np.ones(n), causes, causes**2])
+            smooth = np.column_stack([regimes, causes, causes**2])
             both = np.column_stack([left, causes.prod(axis=1)])
             both -= smooth @ np.linalg.lstsq(smooth, both, rcond=None)[0]
             squares = float(

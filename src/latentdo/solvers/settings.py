@@ -450,19 +450,8 @@ FILLING_RIDGE: Final = 1e-4
 FAMILY_SEARCH_ROWS: Final = 5000
 """Most rows to search structure on: the time of every fit grows with them."""
 
-FAMILY_LINE_STARTS: Final = 1
-"""Starts of the search with lines before: only their graph matters where the family does better."""
-
 FAMILY_RESTARTS: Final = 2
 """How often regimes are born anew on the graph found so far, as long as that is better (noise, "Born again")."""
-
-FAMILY_AHEAD: Final = 0.1
-"""Nats a row by which what grew from one regime is better than the family with the regimes of lines, where these are as
-many as are allowed or one, and nothing is expected to grow from them any more (noise, "The exception is the rule")."""
-
-FAMILY_TELLING: Final = 1.0
-"""Nats a row that the regimes of lines explain beyond one regime, with the family on the same graph, above which they
-are not taken for pieces of curves and noise: those of field tables explained 0.2 to 0.6."""
 
 FAMILY_ROUNDS_AT_LIMIT: Final = 0
 """Rounds of births with as many regimes as are allowed: each of them costs merges, and took most of the time on the

@@ -33,12 +33,9 @@ from latentdo.solvers.search.state import State
 from latentdo.solvers.search.turned_edges import turn_edges_while_better, with_edges_turned
 from latentdo.solvers.settings import (
     ALL_ROWS_STEPS,
-    FAMILY_AHEAD,
-    FAMILY_LINE_STARTS,
     FAMILY_RESTARTS,
     FAMILY_ROUNDS_AT_LIMIT,
     FAMILY_SEARCH_ROWS,
-    FAMILY_TELLING,
     GRAPH_GAIN,
 )
 
@@ -185,9 +182,8 @@ class RowStrategy:
         """What lines with Gaussian noise find."""
         if self.start is not None:
             return weigh(run.problem, self.start)
-        configuration = replace(run.configuration, n_init=min(run.configuration.n_init, FAMILY_LINE_STARTS))
-        quick = replace(run, journal=run.journal.under("lines"), configuration=configuration)
-        return LinearStrategy().search(quick).state
+        quick = replace(run, journal=run.journal.under("lines"))
+        return LinearStrategy(enough=lambda *_: True).search(quick).state
 
     def _grow(self, run: Run, problem: Problem, lines: State) -> tuple[State, State | None]:
         """The best state from what lines found and from one regime, and the best with one regime, if that may be."""
@@ -196,16 +192,15 @@ class RowStrategy:
         if problem.n_labelled:
             return self._from_lines(run, problem, start), None
         everyone = np.ones((problem.n_rows, 1))
-        # As many as are allowed may have been invented to draw shapes, but these do not explain so much.
-        plain = refine(problem, everyone, lines.adjacency, iterations=1)
-        telling = start.evidence > plain.evidence + FAMILY_TELLING * problem.n_rows
-        first = lines.n_regimes > 1 and (telling or lines.n_regimes < problem.max_regimes)
-        state = self._from_lines(run, problem, start) if first else None
-        if state is not None and state.n_regimes >= lines.n_regimes:
-            return state, relearn(problem, everyone, adjacency=state.adjacency)  # none of them was invented
+        state = None
+        if 1 < lines.n_regimes < problem.max_regimes:
+            state = self._from_lines(run, problem, start)
+            if state.n_regimes >= lines.n_regimes:  # none of them was invented
+                return state, relearn(problem, everyone, adjacency=state.adjacency)
         single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
         born = self._from_one(run, problem, single)
-        if state is None and born.evidence < start.evidence + FAMILY_AHEAD * problem.n_rows:
+        # As many as are allowed were invented to draw curves and shapes, unless they explain more than those born.
+        if state is None and start.evidence > born.evidence:
             state = self._from_lines(run, problem, start)
         state = born if state is None else max(state, born, key=_evidence)
         state = turn_edges_while_better(problem, state)

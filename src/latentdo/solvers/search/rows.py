@@ -372,9 +372,11 @@ class RowLearner(FreeTargets):
         density = reference.log_density(x, y)
         own: dict[int, Mechanism] = {}
         gains = np.full(len(counts), -np.inf)
-        worth = family.may_differ(x, y, resp, reference) & (counts >= problem.min_rows)
-        worth |= ~shares & (counts >= problem.min_rows)
-        for k in np.flatnonzero(np.where(known == FREE, worth, known == TARGET)).tolist():
+        intervened = known == TARGET
+        if (known == FREE).any():
+            worth = family.may_differ(x, y, resp, reference) | ~shares
+            intervened |= (known == FREE) & worth & (counts >= problem.min_rows)
+        for k in np.flatnonzero(intervened).tolist():
             mine, weight = statistics.members[k]
             if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0

@@ -159,7 +159,13 @@ def _averaged(found: Solution, request: Request) -> FitResult:
         problem = replace(problem, learner=RowLearner.of(_family(rows, density), problem.z))
     try:
         means = average(
-            problem, result.model, request.resamples, request.random_state, rows.blocks, request.measured
+            problem,
+            result.model,
+            request.resamples,
+            request.random_state,
+            rows.blocks,
+            request.measured,
+            request.n_jobs,
         )
     except KeyboardInterrupt:
         return replace(result, status="interrupted", message="probabilities are those of the plain posterior")

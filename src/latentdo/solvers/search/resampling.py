@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -48,6 +49,7 @@ def average(
     seed: int,
     blocks: NDArray[np.int64] | None = None,
     measured: float = 1.0,
+    n_jobs: int = 1,
 ) -> Averages:
     """Posteriors averaged over half-samples, each begun at a fitted model.
 
@@ -65,33 +67,36 @@ def average(
         What is drawn as a whole, by rows: groups, or stretches of time.
     measured : float
         How much every row counts, see :class:`.SearchConfiguration`.
+    n_jobs : int
+        Half-samples at a time.
     """
     rng = np.random.default_rng([seed, *b"halves"])
-    edges, ancestors, targets = [], [], []
     with threadpool_limits(limits=1):
-        for number, half in zip(range(count), _halves(problem, blocks, rng), strict=False):
-            begin = weigh(half, model)
-            state = relearn(
-                half,
-                begin.responsibilities,
-                adjacency=begin.adjacency,
-                rounds=RESAMPLED_ROUNDS,
-                model=begin.model,
-            )
-            statistics = half.learner.statistics(half, measured * state.responsibilities, state.model)
-            tables = half.learner.tables(half, statistics, state.adjacency, state.targets)
-            posterior = graph_posterior(tables, state.adjacency, n_samples=RESAMPLED_DAGS, seed=seed + number)
-            edges.append(posterior.edges)
-            ancestors.append(posterior.ancestors)
-            if state.n_regimes == model.topology.n_regimes:
-                targets.append(
-                    half.learner.target_probabilities(half, statistics, state.adjacency, state.targets)
-                )
+        found = Parallel(n_jobs=n_jobs)(
+            delayed(_posterior)(half, model, seed + number, measured)
+            for number, half in zip(range(count), _halves(problem, blocks, rng), strict=False)
+        )
+    targets = [one.targets for one in found if one.targets is not None]
     return Averages(
-        np.mean(edges, axis=0),
-        np.mean(ancestors, axis=0),
+        np.mean([one.edges for one in found], axis=0),
+        np.mean([one.ancestors for one in found], axis=0),
         np.mean(targets, axis=0) if targets else None,
     )
+
+
+def _posterior(half: Problem, model: FittedModel, seed: int, measured: float) -> Averages:
+    """The posterior of one half-sample, begun at a fitted model; no targets if its number of regimes is another."""
+    begin = weigh(half, model)
+    state = relearn(
+        half, begin.responsibilities, adjacency=begin.adjacency, rounds=RESAMPLED_ROUNDS, model=begin.model
+    )
+    statistics = half.learner.statistics(half, measured * state.responsibilities, state.model)
+    tables = half.learner.tables(half, statistics, state.adjacency, state.targets)
+    found = graph_posterior(tables, state.adjacency, n_samples=RESAMPLED_DAGS, seed=seed)
+    targets = None
+    if state.n_regimes == model.topology.n_regimes:
+        targets = half.learner.target_probabilities(half, statistics, state.adjacency, state.targets)
+    return Averages(found.edges, found.ancestors, targets)
 
 
 def _halves(

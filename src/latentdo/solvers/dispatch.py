@@ -39,6 +39,7 @@ from latentdo.solvers.settings import (
     FEWEST_HALVED,
     FEWEST_HALVED_ROWS,
     MISSING_ROUNDS,
+    RESAMPLED_PAIRS,
     RESAMPLED_ROWS,
     SEARCH_STARTS_A_NETWORK,
 )
@@ -154,7 +155,9 @@ def _averaged(found: Solution, request: Request) -> FitResult:
     began = time.perf_counter()
     problem = make_problem(rows, _search_configuration(request, request.constraints(rows.columns)))
     z = result.read(rows.x, rows.where).z[:, : rows.n_variables]
-    problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]))
+    connected = np.maximum(result.edge_probabilities, result.model.topology.adjacency) > RESAMPLED_PAIRS
+    constraints = problem.constraints.without(~(connected | connected.T))
+    problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]), constraints=constraints)
     if density.search != "linear" or rows.is_mixed or not lines.is_plain(result.model):
         problem = replace(problem, learner=RowLearner.of(_family(rows, density), problem.z))
     try:

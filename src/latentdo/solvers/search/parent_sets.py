@@ -109,9 +109,9 @@ class ScoreTables:
 
 
 def all_candidates(constraints: Constraints) -> NDArray[np.int64]:
-    """Every allowed parent of every variable, ``[d, d - 1]``, padded with -1."""
+    """Every allowed parent of every variable, ``[d, c]``, padded with -1."""
     d = len(constraints.allowed)
-    candidates = np.full((d, max(d - 1, 1)), -1, dtype=np.int64)
+    candidates = np.full((d, max(int(constraints.allowed.sum(axis=0).max()), 1)), -1, dtype=np.int64)
     for j in range(d):
         allowed = np.flatnonzero(constraints.allowed[:, j])
         candidates[j, : allowed.size] = allowed

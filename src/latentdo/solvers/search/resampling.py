@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from latentdo.model.fitted import FittedModel
-from latentdo.solvers.search.em import relearn, weigh
+from latentdo.solvers.search.em import refine, weigh
 from latentdo.solvers.search.posterior import graph_posterior
 from latentdo.solvers.search.problem import Problem
-from latentdo.solvers.settings import RESAMPLED_DAGS, RESAMPLED_ROUNDS
+from latentdo.solvers.settings import RELEARN_STEPS, RESAMPLED_DAGS, RESAMPLED_ROUNDS
 
 Array = NDArray[np.float64]
 
@@ -86,12 +86,15 @@ def average(
 
 def _posterior(half: Problem, model: FittedModel, seed: int, measured: float) -> Averages:
     """The posterior of one half-sample, begun at a fitted model; no targets if its number of regimes is another."""
-    begin = weigh(half, model)
-    state = relearn(
-        half, begin.responsibilities, adjacency=begin.adjacency, rounds=RESAMPLED_ROUNDS, model=begin.model
-    )
-    statistics = half.learner.statistics(half, measured * state.responsibilities, state.model)
-    tables = half.learner.tables(half, statistics, state.adjacency, state.targets)
+    state, graph = weigh(half, model), model.topology.adjacency
+    for _ in range(RESAMPLED_ROUNDS):
+        state = refine(half, state.responsibilities, graph, iterations=RELEARN_STEPS, model=state.model)
+        statistics = half.learner.statistics(half, measured * state.responsibilities, state.model)
+        tables = half.learner.tables(half, statistics, graph, state.targets)
+        best, _ = tables.settled(graph).best(graph)
+        if np.array_equal(best, graph):
+            break
+        graph = best
     found = graph_posterior(tables, state.adjacency, n_samples=RESAMPLED_DAGS, seed=seed)
     targets = None
     if state.n_regimes == model.topology.n_regimes:

@@ -115,7 +115,6 @@ class RowStrategy:
             run.journal.note("graph", state)
             return Standing(state)
         state, single = self._grow(run, problem, lines)
-        state = turn_edges_while_better(problem, state)
         state = fewer_regimes.fit_afresh(problem, state)
         state = regime_moves.merge_and_split_while_better(problem, state)
         state = fewer_regimes.drop_targets_while_better(problem, state)
@@ -190,12 +189,13 @@ class RowStrategy:
         start = refine(problem, lines.responsibilities, lines.adjacency, iterations=1, targets=lines.targets)
         start = refine(problem, start.responsibilities, lines.adjacency, model=start.model)
         if problem.n_labelled:
-            return self._from_lines(run, problem, start), None
+            return turn_edges_while_better(problem, self._from_lines(run, problem, start)), None
         everyone = np.ones((problem.n_rows, 1))
         state = None
         if 1 < lines.n_regimes < problem.max_regimes:
             state = self._from_lines(run, problem, start)
             if state.n_regimes >= lines.n_regimes:  # none of them was invented
+                state = turn_edges_while_better(problem, state)
                 return state, relearn(problem, everyone, adjacency=state.adjacency)
         single = relearn(problem, everyone, adjacency=lines.adjacency, thorough=True)
         born = self._from_one(run, problem, single)
@@ -204,7 +204,8 @@ class RowStrategy:
             state = self._from_lines(run, problem, start)
         state = born if state is None else max(state, born, key=_evidence)
         state = turn_edges_while_better(problem, state)
-        return self._born_again(run, problem, state, single), single
+        again = self._born_again(run, problem, state, single)
+        return (state if again is state else turn_edges_while_better(problem, again)), single
 
     def _born_again(self, run: Run, problem: Problem, state: State, single: State) -> State:
         """Regimes born anew on the graph of a state, as long as that is better."""
@@ -278,7 +279,7 @@ class MixedStrategy(RowStrategy):
             everyone = np.ones((problem.n_rows, 1))
             again = self._from_one(run, problem, refine(problem, everyone, turned, iterations=1))
             state = max(state, again, key=_evidence)
-        return state, lines
+        return turn_edges_while_better(problem, state), lines
 
     def search(self, run: Run) -> Standing:
         """See :class:`.driver.Strategy`: where nothing is left to assign, the first graph is the last."""

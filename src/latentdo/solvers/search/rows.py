@@ -134,7 +134,7 @@ class RowLearner(FreeTargets):
     ) -> ScoreTables:
         """See :class:`.learner.Learner`: sets of a few candidate parents, fitted where they may matter."""
         scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
-        if problem.n_variables - 1 <= FAMILY_CANDIDATES:
+        if problem.constraints.allowed.sum(axis=0).max() <= FAMILY_CANDIDATES:
             candidates, core = all_candidates(problem.constraints), None
         else:
             candidates, core = self._screen(problem, statistics, adjacency, targets, scores)

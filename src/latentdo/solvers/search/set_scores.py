@@ -33,7 +33,9 @@ class SetScores:
         self._target_prior = target_prior
         self._discrete = learner.family.of(j).is_discrete
         self._fitted: dict[tuple[int, ...], float] = {}
-        self._glances: dict[tuple[int, ...], float | None] = {}
+        # Of discrete variables they depend on the best fit so far; others are the same for whoever asks.
+        own: dict[tuple[int, ...], float | None] = {}
+        self._glances = own if self._discrete else statistics.glances.setdefault((j, target_prior), own)
         self._best: tuple[float, Parents, Local] | None = None
 
     def slack(self, parents: Parents) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.graphs import is_dag
-from latentdo.solvers.search.em import refine, search_graph
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.fewer_regimes import drop_while_better, first_better, merge_while_better
 from latentdo.solvers.search.problem import Problem
 from latentdo.solvers.search.state import State
@@ -34,11 +34,13 @@ def turn_edges_while_better(problem: Problem, state: State) -> State:
 
 def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
     """Graphs with such an edge turned: as it is, and with what other edges that asks for, if that is another graph."""
+    learner = problem.learner
+    statistics = learner.statistics(problem, state.responsibilities, state.model)  # remember what was fitted
     for i, j in _doubtful(problem, state):
         turned = _turned(state.adjacency, i, j)
         if turned is not None:
             yield turned
-            graph = search_graph(problem, state.responsibilities, turned, model=state.model)
+            graph = learner.best_graph(problem, statistics, turned)
             if not any(np.array_equal(graph, other) for other in (turned, state.adjacency)):
                 yield graph
 

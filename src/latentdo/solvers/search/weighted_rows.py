@@ -52,6 +52,8 @@ class WeightedRows:
     settled: bool = False
     design: Array = field(default_factory=lambda: np.empty((0, 0)))
     fits: dict[tuple[int, tuple[int, ...]], Local] = field(default_factory=dict)
+    glances: dict[tuple[int, float | None], dict[tuple[int, ...], float | None]] = field(default_factory=dict)
+    """About the scores of parent sets of a variable, with a prior of targets; see :mod:`.glances`."""
     explained: dict[tuple[int, bytes], dict[tuple[int, ...], float]] = field(default_factory=dict)
     """What parent sets of a variable explain, where these regimes share its mechanism; see :mod:`.glances`."""
 

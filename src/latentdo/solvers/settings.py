@@ -450,6 +450,12 @@ FILLING_RIDGE: Final = 1e-4
 FAMILY_SEARCH_ROWS: Final = 5000
 """Most rows to search structure on: the time of every fit grows with them."""
 
+MINORITIES_STEPS: Final = 20
+"""Steps of EM in which each of the regimes that are born together keeps the one target it was born for."""
+
+SUREST: Final = 1e-6
+"""How sure a row can be, in one variable, to leave or to stay: the other variables have a say."""
+
 FAMILY_RESTARTS: Final = 2
 """How often regimes are born anew on the graph found so far, as long as that is better (noise, "Born again")."""
 

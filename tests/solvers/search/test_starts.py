@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.scm import simulate
-from latentdo.solvers.search import starts
+from latentdo.solvers.search import fewer_regimes, regime_moves, starts
+from latentdo.solvers.search.em import refine
 from latentdo.solvers.search.local_scores import FREE
+from latentdo.solvers.search.rows import RowLearner
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +95,38 @@ def test_residual_start_respects_constraints(make_problem, data):
     adjacency = starts.residual(problem, seed=0).adjacency
     assert adjacency[i, j] == 0
     assert adjacency[j, i] == 1
+
+
+@pytest.fixture(scope="module")
+def roots(make_problem):
+    """Four causes without parents and skewed noise, three of which are hit, each in rows of its own."""
+    rng = np.random.default_rng(5)
+    regimes = rng.choice(4, size=2000, p=[0.55, 0.15, 0.15, 0.15])
+    z = rng.gamma(2.0, size=(2000, 4))
+    for k in (1, 2, 3):
+        z[regimes == k, k] += 4.0
+    problem = make_problem(z, max_regimes=8)
+    return replace(problem, learner=RowLearner.of(AnyNoise, problem.z)), regimes
+
+
+def test_interventions_that_hide_in_the_shape_of_noise_are_found_together(roots):
+    problem, regimes = roots
+    nobody = np.zeros((4, 4), dtype=np.int8)
+    single = refine(problem, np.ones((2000, 1)), nobody)
+    born = regime_moves.improve(problem, single, same_graph=True)
+    found = starts.minorities(problem, single)
+    np.testing.assert_allclose(found.responsibilities.sum(axis=1), 1.0, atol=1e-9)
+    together = fewer_regimes.drop_while_better(problem, found)
+    assert together.evidence > born.evidence > single.evidence
+    truth = refine(problem, np.eye(4)[regimes], nobody)
+    right, possible = (
+        adjusted_rand_score(regimes, one.responsibilities.argmax(axis=1)) for one in (together, truth)
+    )
+    assert right > 0.95 * possible
+
+
+def test_only_as_many_minorities_as_there_may_be_regimes(roots):
+    problem, _ = roots
+    problem = replace(problem, max_regimes=3)
+    single = refine(problem, np.ones((2000, 1)), np.zeros((4, 4), dtype=np.int8))
+    assert starts.minorities(problem, single).n_regimes <= 3

@@ -103,7 +103,7 @@ def split_by_family(
     now = evidence(whole, *few.counted)
     paid = 0.5 * whole.n_parameters * float(np.log(max(few.counted[2].sum(), 2.0)))
     glance = FAMILY_DISCRETE_GLANCE if family.is_discrete else FAMILY_GLANCE
-    best = Split(0.0, np.empty(0))
+    best = Split(-np.inf, np.empty(0))
 
     def gain(found: _Parted) -> float:
         # A discrete variable alone hardly shows a regime: other variables have to pay for it, if any do.

@@ -22,7 +22,7 @@ from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.family import Families, RowFamily
 from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.result import FitResult
-from latentdo.solvers.search import driver, fewer_regimes, regime_moves
+from latentdo.solvers.search import driver, fewer_regimes, regime_moves, starts
 from latentdo.solvers.search.driver import Conclusion, Run, SearchConfiguration, Standing
 from latentdo.solvers.search.em import assign_rows, refine, relearn, search_graph, weigh
 from latentdo.solvers.search.problem import Problem
@@ -235,7 +235,8 @@ class RowStrategy:
 
     def _from_one(self, run: Run, problem: Problem, single: State) -> State:
         """What one regime grows into."""
-        state = _simplest(problem, _grown(problem, single, same_graph=True))
+        state = starts.minorities(problem, single)
+        state = _simplest(problem, _grown(problem, state, same_graph=True))
         state = _simplest(problem, _grown(problem, state))
         run.journal.note("from one regime", state)
         run.journal.keep(Standing(state))

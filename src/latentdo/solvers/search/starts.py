@@ -25,6 +25,7 @@ from latentdo.solvers.settings import (
     FINAL_MINORITY_TOLERANCE,
     LABELLED_ROUNDS,
     LABELLED_ROWS,
+    MINORITIES_STEPS,
     MINORITY_CERTAINTY,
     MINORITY_STEPS,
     MINORITY_TAIL,
@@ -35,6 +36,7 @@ from latentdo.solvers.settings import (
     RESIDUAL_STEPS,
     ROWS_PER_CLUSTER,
     ROWS_PER_COVARIANCE,
+    SUREST,
     UNDECIDED,
     WIDE,
     WIDE_CANDIDATES,
@@ -78,6 +80,39 @@ def k_means(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
     with ignoring_in_sklearn(ConvergenceWarning):  # fewer distinct rows than clusters
         labels = KMeans(n_regimes, n_init=1, random_state=seed).fit_predict(means)
     return problem.units.spread(np.eye(n_regimes)[labels])
+
+
+def minorities(problem: Problem, single: State) -> State:
+    """A regime for every variable at once, from one regime: the rows that a mechanism of their own suits best.
+
+    An intervention on a variable without parents hides in the shape of its noise. A regime born alone gains next to
+    nothing there, since what tells its rows is that they have escaped the other interventions; so none of them is
+    born first. Regimes that are not needed have to be dropped afterwards.
+    """
+    everyone = np.arange(problem.n_rows)
+    splits = {
+        j: split
+        for j in range(problem.n_variables)
+        if (split := problem.learner.split_followers(problem, single, j, everyone)) is not None
+    }
+    hit = sorted(splits, key=lambda j: -splits[j].gain)[: problem.max_regimes - 1]
+    if not hit:
+        return single
+    leaving = np.clip(np.column_stack([splits[j].share for j in hit]), SUREST, 1.0 - SUREST)
+    odds = np.column_stack([np.ones(problem.n_rows), leaving / (1.0 - leaving)])
+    targets = np.zeros((1 + len(hit), problem.n_variables), dtype=np.int8)
+    targets[1 + np.arange(len(hit)), hit] = 1
+    rows = odds / odds.sum(axis=1, keepdims=True)
+    begun = refine(problem, rows, single.adjacency, iterations=1, targets=targets)
+    held = refine(
+        problem,
+        begun.responsibilities,
+        single.adjacency,
+        iterations=MINORITIES_STEPS,
+        targets=begun.targets,
+        model=begun.model,
+    )
+    return refine(problem, held.responsibilities, single.adjacency, model=held.model)
 
 
 def residual(problem: Problem, seed: int) -> State:

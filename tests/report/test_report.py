@@ -424,7 +424,7 @@ def test_what_the_data_do_not_support_is_said_first(case):
     assert "more rows" in first
     failed = Check("measurement error", 30.0, 1e-9, True, "Errors.").to_dict()
     (first,) = abstention(replace(doubtful, checks=(failed,), warnings=("Errors.",)))
-    assert "errors of measurement" in first
+    assert "measurement error" in first
     assert "repeated measurements" in first
     page = render_report(replace(doubtful, checks=(failed,), warnings=(first, "Errors.")))
     assert page.count(first) == 1

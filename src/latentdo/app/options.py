@@ -117,7 +117,7 @@ def _choose_knowledge(table: Table | None, *, disabled: bool) -> dict[str, Any] 
     with st.expander("What you know about the arrows"):
         typed = {
             key: column.text_area(
-                f"Arrows that {words} be, one a line",
+                f"Arrows that {words} be, one per line",
                 key=key,
                 placeholder=example,
                 disabled=disabled,

@@ -37,8 +37,9 @@ def main() -> None:
     st.set_page_config(page_title="latentdo", layout="wide")
     st.title("Causes and hidden interventions in one table")
     st.markdown(
-        "One row a sample, one column a variable. You need not know which rows were intervened upon: that is found, "
-        "together with what each intervention changed and what causes what. Everything stays on this computer."
+        "Use one row per sample and one column per variable. You need not know which rows were intervened upon: the "
+        "fit finds them, together with what each intervention changed and what causes what. Everything stays on this "
+        "computer."
     )
     job: Job | None = st.session_state.get("job")
     running = job is not None and job.state == "running"

@@ -162,7 +162,7 @@ class KnownOptions:
     observational
         Which condition is the one without an intervention.
     targets
-        CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+        CSV of 0/1 with one row per condition and one column per variable, if it is known what each condition changed.
     group_column
         Column that says which rows belong together and share one regime, such as a plate, a run or an animal; rows
         with an empty cell are on their own. It is no variable.

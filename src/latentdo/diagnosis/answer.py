@@ -37,7 +37,7 @@ class Diagnosis:
     extra_edges : DataFrame
         Edges of refits between variables that the fitted graph does not connect, with the share that ``found`` them.
     regimes : DataFrame
-        One row a regime with rows: ``weight``, the share of its rows that the Bayes-optimal assignment
+        One row per regime with rows: ``weight``, the share of its rows that the Bayes-optimal assignment
         ``recognised``, and the mean Jaccard overlap with the matched regime of the refits (``refound``).
     pairs : DataFrame
         One row a pair of regimes, the closest first: the larger share of the rows of one that the Bayes-optimal

@@ -359,7 +359,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
             warn(notes[-1], UserWarning, stacklevel=2)
         if dataset.weight is not None and request.chosen_density.search == "auto":
-            notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
+            notes.append("Rows with weights are fitted with lines and curves only; networks were not tried.")
         result, fitted = solve(dataset, request, report)
         self._conclude(result, dataset, notes, fitted, request.random_state)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
@@ -424,7 +424,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
         if self.density == "auto":
-            notes.append("Rows that are streamed are fitted with straight lines; curves were not looked for.")
+            notes.append("Streamed rows are fitted with straight lines only; curves were not tried.")
         if any(sample.atoms.rounded) or sample.atoms.has_masses:
             notes.append(STREAMED_AS_THEY_ARE)
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
@@ -503,9 +503,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         try:
             found = check_fit(result, dataset, fitted, seed)
         except KeyboardInterrupt:
-            return replace(
-                result, status="interrupted", message="nobody has looked at what speaks against it"
-            )
+            return replace(result, status="interrupted", message="the checks did not run")
         known = Constraints.build(
             result.columns, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )

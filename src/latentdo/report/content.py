@@ -250,7 +250,7 @@ def cautions(result: FitResult) -> list[str]:
     if n < _ROWS_A_VARIABLE * d:
         found.append(
             f"{n} rows of {d} variables can show little: an arrow or a regime that is missing here may only need more "
-            f"rows. About {_ROWS_A_VARIABLE} rows a variable, in every regime, are the least."
+            f"rows. About {_ROWS_A_VARIABLE} rows per variable, in every regime, are the least."
         )
     return found
 

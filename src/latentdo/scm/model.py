@@ -333,7 +333,7 @@ class SCM:
         variables: Iterable[str] | None = None,
         exposure: npt.ArrayLike | None = None,
     ) -> FloatArray:
-        r"""Terms :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})`, one column a variable.
+        r"""Terms :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})`, one column per variable.
 
         Parameters
         ----------

@@ -859,7 +859,7 @@ BROKEN_SHARE: Final = 10.0
 """times its best value, whichever is more."""
 
 IMPROVEMENT: Final = 1e-4
-"""Share of the best bound a row by which a chunk of steps must beat it."""
+"""Share of the best bound per row by which a chunk of steps must beat it."""
 
 SETTLING: Final = 0.01
 """Share of its learning rate that a run with a fixed graph ends with."""

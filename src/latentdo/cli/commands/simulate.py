@@ -52,7 +52,7 @@ def simulate(
     n_variables
         Number of variables; the preset decides by default.
     edges_per_node
-        Expected edges a variable.
+        Expected edges per variable.
     mechanism
         How causes act.
     intervention

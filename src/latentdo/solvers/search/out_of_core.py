@@ -1,7 +1,7 @@
 """The search for tables that do not fit into memory: structure from a sample of rows, parameters from all of them.
 
 Given the mixture, one pass over the rows gives responsibilities block by block, and of those only their moments are
-kept: one ``(d + 1) x (d + 1)`` matrix a regime. Moments of parts add up, so the parts may be row groups of a file or
+kept: one ``(d + 1) x (d + 1)`` matrix per regime. Moments of parts add up, so the parts may be row groups of a file or
 partitions of a cluster, here or on other ranks; graph, targets and mechanisms follow from the sum.
 
 The rows of a group may lie anywhere. Their log-densities add up over the parts too, so that a first pass tells the

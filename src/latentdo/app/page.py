@@ -19,7 +19,7 @@ _ABOUT = {
     "edge_probabilities.csv": "probability of every arrow",
     "targets.csv": "what each regime changed",
     "regimes.csv": "regime of every row, with its probability",
-    "segments.csv": "when regimes were there, root causes first",
+    "segments.csv": "when each regime was active, root causes first",
     "lagged_adjacency.csv": "causes one or two rows earlier, 0/1",
     "model.safetensors": "the fitted model, for LatentInterventionDAG.load",
     "graph.graphml": "the graph for Cytoscape, Gephi, networkx",
@@ -83,7 +83,7 @@ def _watch() -> None:
     last: dict[str, Any] = entries[-1] if entries else {}
     stopping = st.session_state.get("stopping") is job
     words = (
-        "Stopping: writing down the best so far" if stopping else f"Fitting: {last.get('step', 'starting')}"
+        "Stopping: writing the best result so far" if stopping else f"Fitting: {last.get('step', 'starting')}"
     )
     if last.get("left"):
         words += f", about {last['left']:.0f} s left"

@@ -54,6 +54,6 @@ def check_counted(kinds: Sequence[Kind], columns: Sequence[str]) -> None:
     """Refuse an offset where there is nothing that was counted."""
     if all(kind.kind != "count" for kind in kinds):
         raise ValueError(
-            "offset= is the size to which counts are proportional, but no column is a count; name one with kinds=, as in "
+            "offset= is the size to which counts are proportional, but no column is a count; use kinds=, as in "
             f"kinds={{{columns[0]!r}: 'count'}}, or leave out offset="
         )

@@ -62,8 +62,7 @@ class LinearStanding(Standing):
 
 @dataclass(frozen=True, eq=False)
 class LinearStrategy:
-    """Several starts, grown by splits and merges; the best is compared with one regime, and its graph searched
-    again."""
+    """Several starts, grown by splits and merges; the best is compared with one regime, and its graph refined."""
 
     enough: Enough | None = None
 

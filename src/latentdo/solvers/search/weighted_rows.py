@@ -83,8 +83,7 @@ class WeightedRows:
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Without rows of negligible weight; if none is left, all with equal weight: families need rows even for such a
-    fit."""
+    """Without rows of negligible weight; if none is left, all with equal weight, since families need rows to fit."""
     rows = weights > FAMILY_FAINT
     if not rows.any():
         return x, y, np.ones(len(y))

@@ -598,9 +598,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ) -> Array:
         """Log-density of new rows in the user's units, regimes and missing cells summed out, ``[n]``.
 
-        The rows of a group are not independent given the model, because they share a regime that nobody knows: the
-        log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
-        given the rows before.
+        The rows of a group are not independent given the model, because they share an unknown regime: the
+        log-density is that of the group, of which each row gets an equal part. In a series it is that of a row given
+        the rows before.
         """
         return self._score_read(
             self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)

@@ -168,7 +168,7 @@ def simulate(
         Rows that share a regime, as those of a plate or an animal do: ``groups`` then says which. The last group of a
         regime may be smaller. Groups respond as a whole; with full penetrance the rows are those of ``group_size=1``.
     mean_duration
-        Rows are one series: regimes take turns, and a visit lasts so many rows on average (geometric). ``groups`` are
+        Rows are one series: regimes take turns, and a visit lasts this many rows on average (geometric). ``groups`` are
         the visits, in order.
     violation
         One way in which real tables break the model: ``"rounding"``, ``"detection-limit"``, ``"zeros"``,

@@ -62,7 +62,7 @@ def tune(
     validation_fraction
         Share of the rows that are held out.
     timeout
-        Start no further trial after so many seconds.
+        Start no further trial after this many seconds.
     resume
         Go on with an interrupted run of the same command.
     overwrite

@@ -43,9 +43,9 @@ def encode_offset(
     wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0.0)))
     if wrong.size:
         raise ValueError(
-            f"offset is {sizes[wrong[0]]:g} in row {rows[wrong[0]]} (counted from 0), and not a size in {wrong.size} "
-            "rows in all; pass the size to which counts are proportional, such as hours or library sizes, finite and "
-            "above 0 (not its logarithm), and leave out rows that have none."
+            f"offset is {sizes[wrong[0]]:g} in row {rows[wrong[0]]} (counted from 0), which is not a size "
+            f"({wrong.size} rows in all); pass the size to which counts are proportional, such as hours or library "
+            "sizes, finite and above 0 (not its logarithm), and leave out rows that have none."
         )
     return sizes
 

@@ -48,7 +48,7 @@ def encode_batches(
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(
-            f"batch has no label in row {rows[at]} (counted from 0), and lacks {int((codes < 0).sum())} labels in all; "
+            f"batch has no label in row {rows[at]} (counted from 0; {int((codes < 0).sum())} rows in all); "
             "name the batch of every row, or leave out rows without one."
         )
     return codes, labels
@@ -150,8 +150,8 @@ def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"time has no time in row {rows[place]} (counted from 0), but {column.iloc[place]!r}, and lacks "
-            f"{int(wrong.sum())} times in all; pass numbers, dates or timestamps, and leave out rows without one."
+            f"time in row {rows[place]} (counted from 0) is {column.iloc[place]!r}, which is not a time "
+            f"({int(wrong.sum())} rows in all); pass numbers, dates or timestamps, and leave out rows without one."
         )
 
 

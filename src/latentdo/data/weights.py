@@ -49,8 +49,8 @@ def encode_weights(
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
     if wrong.size:
         raise ValueError(
-            f"sample_weight is {weights[wrong[0]]:g} in row {wrong[0]} (counted from 0), and not a weight in "
-            f"{wrong.size} rows in all; a weight says how often a row counts: pass finite numbers from 0, and 0 for "
+            f"sample_weight is {weights[wrong[0]]:g} in row {wrong[0]} (counted from 0), which is not a weight "
+            f"({wrong.size} rows in all); a weight says how often a row counts: pass finite numbers from 0, and 0 for "
             "rows that should not count."
         )
     if not weights.any():

@@ -30,7 +30,7 @@ GOALS: Mapping[Row, float] = {
 """Distances without labels that we set ourselves before the seeds were run."""
 
 LABELLED_GOALS = {1: 1.0, 4: 4.0}
-"""The same with the true regimes given, by edges a node."""
+"""The same with the true regimes given, by edges per node."""
 
 
 def _cells(row: Row, variant: str, preset: str, folder: Path | None) -> pd.DataFrame:

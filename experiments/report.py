@@ -25,10 +25,10 @@ ROOT = Path(__file__).parents[1]
 
 REASONS = {
     ("nonadditive", 1): (
-        "regimes and graph are found together, and where noise passes through a network evidence is a poor judge of "
-        "both (a few tables are badly wrong); labels from elsewhere, even poor ones, are not led astray by it"
+        "regimes and graph are found together, and where noise passes through a network evidence is unreliable for "
+        "both (a few tables are badly wrong); labels from another source, even poor ones, do not depend on it"
     ),
-    ("nonadditive", 4): "as on sparse graphs: evidence is a poor judge where noise passes through a network",
+    ("nonadditive", 4): "as on sparse graphs, evidence is unreliable where noise passes through a network",
     ("nonlinear", 1): "an edge whose network is dead or nearly constant leaves nothing to see",
     ("nonlinear", 4): (
         "missing edges: nearly constant networks, and networks that are not fitted to the noise floor"
@@ -61,9 +61,9 @@ OUTSIDE = (
         "Rows in order of time",
         "time",
         (
-            "`python -m experiments.rivals --rows incidents,incidents-small`: a service with incidents, noise that "
-            "remembers, and days; 15 metrics over two weeks, and 4 metrics over 400 minutes. Ours on the former are "
-            "the stored fits of `experiments.together`."
+            "`python -m experiments.rivals --rows incidents,incidents-small`: a service with incidents, "
+            "autocorrelated noise and daily cycles; 15 metrics over two weeks, and 4 metrics over 400 minutes. Ours on "
+            "the former are the stored fits of `experiments.together`."
         ),
     ),
 )
@@ -289,7 +289,7 @@ def page(folder: Path | None = None, pictures: Iterable[str] = ()) -> tuple[str,
     heading("What was promised")
     sizes = [len(duel.difference) for duel in found] or [0]
     lines += [
-        f"A comparison counts the graphs that both sides have, {min(sizes)} to {max(sizes)} a row.",
+        f"A comparison counts the graphs that both sides have, {min(sizes)} to {max(sizes)} per row.",
         "",
     ]
     lines += [*(f"- {line}" for line in promises(found, folder)), ""]

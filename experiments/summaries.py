@@ -277,7 +277,8 @@ def semi_supervised(folder: Path | None = None) -> Table:
     frame = store.read("semi_supervised", folder)
     table = Table(
         "semi-supervised",
-        "Linear data, one edge a node: Hamming distance / ARI of rows without label, by the share of rows with labels.",
+        "Linear data, one edge per node: Hamming distance / ARI of rows without a label, by the share of rows with "
+        "labels.",
         ("setting", *(f"{fraction:g}" for fraction in sorted(frame["fraction"].unique())))
         if len(frame)
         else (),

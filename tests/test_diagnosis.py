@@ -111,7 +111,7 @@ def test_an_edge_of_noise_is_lost():
     assert ("b", "c") in list(zip(diagnosis.lost_edges["cause"], diagnosis.lost_edges["effect"], strict=True))
     assert diagnosis.expected_error["missing"] >= 0.5
     assert "b -> c" in diagnosis.sentences()["Edges that data of this size cannot show"][0]
-    assert diagnosis.sentences()["Assignment ceiling"] == ["There is one regime only, so nothing to assign."]
+    assert "one regime" in diagnosis.sentences()["Assignment ceiling"][0]
     assert diagnosis.ceiling == diagnosis.reached == 1.0
     assert diagnosis.pairs.empty
 
@@ -120,7 +120,7 @@ def test_directions_that_no_data_can_tell_are_open():
     X = _chain(300, np.random.default_rng(1))
     diagnosis = LatentInterventionDAG(max_regimes=1).fit(X).diagnose(2)
     assert diagnosis.edges["open"].all()
-    assert "direction is open" in str(diagnosis)
+    assert "Direction open" in str(diagnosis)
 
 
 def test_the_shares_of_an_edge_sum_to_one_and_agree_with_the_counts(alike):

@@ -175,7 +175,7 @@ def test_frames_are_aligned_by_name():
     ("graph", "targets", "intervention", "message"),
     [
         ([[0, 1], [1, 0]], None, "imperfect", "0 -> 1 -> 0"),
-        ([[0, 1], [0, 0]], [[0, 0, 0]], "imperfect", "one column a variable"),
+        ([[0, 1], [0, 0]], [[0, 0, 0]], "imperfect", "one column per variable"),
         ([[0, 1], [0, 0]], [[0, 0.5]], "imperfect", "only 0 and 1"),
         ([[0, 1], [0, 0]], [[0, np.nan]], "imperfect", "only 0 and 1"),
         ([[0, 1], [0, 0]], [[0, 1]], "soft", "soft"),

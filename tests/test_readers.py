@@ -65,7 +65,7 @@ def test_all_that_is_wrong_is_said_at_once_and_mended_by_what_is_said(tmp_path):
     for name in ("Unnamed: 0", "id", "when", "condition", "b", "unit"):
         assert repr(name) in message
     assert "'when' says when" in message
-    (mend,) = re.findall(r"mended at once by (.*)", message)
+    (mend,) = re.findall(r"at once by (.*)", message)
     X = read_table(path, **eval(f"dict({mend})"))
     assert list(X.columns) == ["a", "b", "c"]
 

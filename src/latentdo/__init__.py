@@ -1,4 +1,4 @@
-"""Causal discovery when nobody recorded the interventions.
+"""Causal discovery when the interventions were not recorded.
 
 Names are imported when they are first used, so that ``latentdo --help`` does not wait for numerical libraries.
 """

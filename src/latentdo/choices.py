@@ -150,7 +150,7 @@ DENSITY: Final = Option(
     (
         Density(
             name="auto",
-            summary="straight lines, curves with noise of any shape, or networks: what the rows ask for",
+            summary="straight lines, curves with noise of any shape, or networks, whichever the data support",
             solvers=("search",),
             search="auto",
         ),
@@ -206,12 +206,12 @@ NOISE: Final = Option(
         ),
         Choice(
             name="gaussian",
-            summary="Gaussian in every mechanism, which is fastest, but may take other shapes for regimes",
+            summary="Gaussian in every mechanism, which is fastest, but may mistake other shapes for regimes",
             solvers=("search",),
         ),
         Choice(
             name="any",
-            summary="a mixture of a few Gaussians in every mechanism, as many as evidence pays for",
+            summary="a mixture of a few Gaussians in every mechanism, as many as the evidence supports",
             solvers=("search",),
         ),
     ),

@@ -95,7 +95,7 @@ class FitResult:
     status : str
         ``"converged"``, ``"not converged"`` or ``"interrupted"``; ``message`` says more.
     history : tuple of mappings
-        One entry a step: what was done, evidence, regimes, edges, seconds since the start.
+        One entry per step: what was done, evidence, regimes, edges, seconds since the start.
     comparison : tuple of mappings
         One entry a model that was compared (density, intervention, null), with its evidence.
     configuration : mapping
@@ -264,15 +264,15 @@ class FitResult:
         if self.background.uses_past() and np.isnan(z).any():
             row, j = (int(i) for i in np.argwhere(np.isnan(z))[0])
             raise ValueError(
-                f"row {row} (counted from 0) lacks {self.columns[j]!r}, and this model expects of a row what rows "
-                "before it suggest; fill such cells in, or fit with lags=0"
+                f"row {row} (counted from 0) lacks {self.columns[j]!r}, but this model predicts each row from "
+                "the rows before it; fill such cells in, or fit with lags=0"
             )
         expected, unit = self.background.describe(z, where)
         if np.isnan(expected).any():
             row, j = (int(i) for i in np.argwhere(np.isnan(expected))[0])
             raise ValueError(
                 f"the level of {self.columns[j]!r} in the batch of row {row} (counted from 0), which was not fitted, "
-                "cannot be told where cells are missing; fill them in, or fit with rows of this batch"
+                "cannot be estimated where cells are missing; fill them in, or fit with rows of this batch"
             )
         return Rows(x, np.clip((z - expected) / unit, -_FAR, _FAR), expected, unit, units)
 

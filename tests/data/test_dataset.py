@@ -87,7 +87,7 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
     for wrong, message in (
         ({"columns": ("a", "b")}, "2 names"),
         ({"row_index": np.arange(3)}, "3 rows"),
-        ({"regimes": np.zeros(3, int), "regime_labels": (0,)}, "one entry a row"),
+        ({"regimes": np.zeros(3, int), "regime_labels": (0,)}, "one entry per row"),
         ({"regimes": np.full(12, 2), "regime_labels": (0, 1)}, "must lie in -1 .. 1"),
         ({**two, "targets": np.ones((2, 3), np.int8)}, "row 0 zero"),
         ({**two, "targets": np.zeros((3, 3), np.int8)}, r"shape \(2, 3\)"),

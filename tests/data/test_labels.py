@@ -78,7 +78,7 @@ def test_order_of_labels(regimes: Any, observational: Any, labels: tuple[Any, ..
 
 BAD_REGIMES: list[tuple[str, Any, dict[str, Any], type[Exception], str]] = [
     ("too short", [0, 1], {}, ValueError, r"2 entries, but X has 12 rows"),
-    ("matrix", np.zeros((12, 1)), {}, ValueError, r"1D, one label a row; got shape \(12, 1\)"),
+    ("matrix", np.zeros((12, 1)), {}, ValueError, r"1D, one label per row; got shape \(12, 1\)"),
     ("table", pd.DataFrame({"r": [0] * 12}), {}, ValueError, r"1D"),
     ("word", "abcdefghijkl", {}, TypeError, r"got str"),
     ("number", 3, {}, TypeError, r"got int"),

@@ -38,12 +38,12 @@ def test_what_is_no_weight_is_named_with_its_row(wrong):
 
 @pytest.mark.parametrize("shape", [(3,), (5,), (4, 1)])
 def test_as_many_weights_as_rows(shape):
-    with pytest.raises(ValueError, match=r"one entry a row \(4\)"):
+    with pytest.raises(ValueError, match=r"one entry per row \(4\)"):
         encode_weights(np.ones(shape), 4)
 
 
 def test_other_bad_weights(table):
-    with pytest.raises(TypeError, match="one number a row"):
+    with pytest.raises(TypeError, match="one number per row"):
         encode_weights("heavy", 4)
     with pytest.raises(ValueError, match="zero in every row"):
         encode_weights(np.zeros(4), 4)

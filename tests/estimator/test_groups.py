@@ -160,7 +160,7 @@ def test_conflicting_labels_name_group_rows_and_remedy(weak):
 @pytest.mark.parametrize(
     ("groups", "error", "words"),
     [
-        ("plate", TypeError, "one label a row"),
+        ("plate", TypeError, "one label per row"),
         ([1, 2], ValueError, r"2 entries.*1500 rows"),
         ([[1]] * 1500, TypeError, "hashable"),
         (np.zeros((1500, 2)), ValueError, "1D"),

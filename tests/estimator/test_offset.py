@@ -117,7 +117,7 @@ def test_what_is_asked_of_rows_needs_their_sizes(fitted, tmp_path):
         again.predict(X)
     with pytest.raises(ValueError, match=r"offset is 0 in row 3 .*above 0"):
         fitted.predict(X, offset=np.where(np.arange(30) == 3, 0.0, size))
-    with pytest.raises(ValueError, match="one entry a row"):
+    with pytest.raises(ValueError, match="one entry per row"):
         fitted.predict(X, offset=size[:5])
 
 

@@ -115,7 +115,7 @@ def test_more_rows_than_are_searched(sticky, monkeypatch):
 @pytest.mark.parametrize(
     ("known", "error", "words"),
     [
-        ({"time": "minute"}, TypeError, "time .*one time a row"),
+        ({"time": "minute"}, TypeError, "time .*one time per row"),
         ({"time": [1, 2]}, ValueError, r"time .*2500.*\(2,\)"),
         ({"time": [None, *range(2499)]}, ValueError, r"time .*row 0 .*leave out"),
         ({"time": ["soon"] * 2500}, ValueError, r"time .*row 0 .*'soon'.*2500 rows"),

@@ -141,7 +141,7 @@ def test_networks_and_gradients_say_that_they_take_every_row_once(data, counts):
         with pytest.raises(ValueError, match=r"sample_weight= is not available with .*use .*repeat rows"):
             LatentInterventionDAG(**arguments).fit(data.X, sample_weight=counts)
     est = LatentInterventionDAG(n_init=1, max_regimes=1).fit(data.X, sample_weight=counts)
-    assert any("networks were not looked for" in note for note in est.result_.warnings)
+    assert any("networks" in note for note in est.result_.warnings)
 
 
 def test_scores_refuse_bad_weights(data):

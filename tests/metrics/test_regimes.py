@@ -80,7 +80,7 @@ class TestRegimes:
     def test_refuses(self, metric):
         with pytest.raises(ValueError, match="2 rows, but found_regimes 3"):
             metric([0, 1], [0, 1, 2])
-        with pytest.raises(ValueError, match="one label a row"):
+        with pytest.raises(ValueError, match="one label per row"):
             metric(np.zeros((2, 2)), [0, 1])
 
     def test_nothing_known(self):

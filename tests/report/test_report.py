@@ -215,7 +215,7 @@ def test_nothing_found_is_said_plainly(make_result):
     words = Page(render_report(alone.result, alone.X)).words
     assert "no direct effects and no interventions" in words
     assert "No direct effect was found" in words
-    assert "all follow one mechanism" in words
+    assert "No group of rows" in words
     assert "Before you trust this" not in words
 
 
@@ -229,7 +229,7 @@ def test_a_choice_against_the_evidence_is_explained(make_result):
         return Page(render_report(make_result(n_samples=60, comparison=(*comparison, *more)).result)).words
 
     rule, apart = (
-        "whatever is more flexible has to win clearly",
+        "has to win clearly",
         "a separate comparison",
     )
     hidden = {"model": "hidden interventions", "evidence": -90.0, "chosen": True}
@@ -237,7 +237,7 @@ def test_a_choice_against_the_evidence_is_explained(make_result):
     behind = words(-105.0, -100.0, "linear", hidden, single)
     assert rule in behind
     assert apart in behind
-    assert "noise as flexible on both sides" in behind
+    assert "flexible noise on both sides" in behind
     ahead = words(-105.0, -100.0, "nonlinear")
     assert rule not in ahead
     assert apart not in ahead
@@ -274,7 +274,7 @@ def test_no_observational_rows(make_result):
     share[:, 0] = 0.0
     model = replace(plain.model, topology=Topology(topology.adjacency, topology.targets, weights))
     words = Page(render_report(replace(plain, model=model, responsibilities=share))).words
-    assert "No row counts as free of intervention" in words
+    assert "No row counts as free of" in words
     assert "serves as the baseline only" in words
 
 
@@ -424,7 +424,7 @@ def test_what_the_data_do_not_support_is_said_first(case):
     assert "more rows" in first
     failed = Check("measurement error", 30.0, 1e-9, True, "Errors.").to_dict()
     (first,) = abstention(replace(doubtful, checks=(failed,), warnings=("Errors.",)))
-    assert "errors of measurement" in first
+    assert "measurement error" in first
     assert "repeated measurements" in first
     page = render_report(replace(doubtful, checks=(failed,), warnings=(first, "Errors.")))
     assert page.count(first) == 1

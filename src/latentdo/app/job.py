@@ -119,7 +119,7 @@ class Job:
         return self.folder / _RESULTS
 
     def progress(self) -> list[dict[str, Any]]:
-        """What the solver has said so far, one entry a step."""
+        """What the solver has said so far, one entry per step."""
         try:
             lines = (self.folder / _PROGRESS).read_text(encoding="utf-8").split("\n")[:-1]
         except FileNotFoundError:

@@ -22,17 +22,30 @@ _ARROWS = ("->", "→")
 
 # key, what such arrows do, an example, advice
 _KNOWN_ARROWS: Final = (
-    ("forbidden", "cannot", "Erk -> Raf", "For example what happens later and cannot cause what was before."),
-    ("required", "must", "Raf -> Mek", "They are in the graph whatever the data say, so be sure of them."),
+    ("forbidden", "cannot", "Erk -> Raf", "For example, later events cannot cause earlier ones."),
+    (
+        "required",
+        "must",
+        "Raf -> Mek",
+        "They are in the graph whatever the data say, so list only what you are certain of.",
+    ),
 )
 
 
 # kind, what such columns are called, advice
 _KINDS: Final = (
-    ("continuous", "Measurements", "Numbers whose size and differences mean something, whole ones too."),
+    (
+        "continuous",
+        "Measurements",
+        "Numbers whose size and differences are meaningful, including whole numbers.",
+    ),
     ("count", "Counts", "How often something happened, or how many there were: whole numbers from 0."),
     ("binary", "Binary columns", "Two values, such as yes and no."),
-    ("categorical", "Categories", "A few levels without size, also where they are written as numbers."),
+    (
+        "categorical",
+        "Categories",
+        "A few levels without an order of size, even if they are written as numbers.",
+    ),
 )
 
 
@@ -71,7 +84,7 @@ def _choose_kinds(table: Table | None, *, disabled: bool) -> dict[str, Any] | No
     names = [] if table is None else list(table.X.columns)
     with st.expander("What your columns are"):
         st.caption(
-            "Kinds are found from the table, and the report names them. Say here where that goes wrong."
+            "Kinds are inferred from the table, and the report names them. Correct them here where they are wrong."
         )
         chosen = {
             kind: column.multiselect(label, names, key=f"kind-{kind}", disabled=disabled, help=advice)
@@ -99,11 +112,11 @@ def _choose_checks(*, disabled: bool) -> tuple[int, bool]:
             0,
             key="n_resamples",
             disabled=disabled,
-            help="0 means none. Fits the table again with half of the rows, so many times, and counts which arrows, "
-            "targets and regimes return. Each takes about as long as the fit; 20 to 50 are usual.",
+            help="0 means none. Each resample fits half of the rows again; the report counts which arrows, targets and "
+            "regimes are found again. Each takes about as long as the fit; 20 to 50 are usual.",
         )
         diagnose = st.checkbox(
-            "Say what data of this size can show",
+            "Show what data of this size can reveal",
             key="diagnose",
             disabled=disabled,
             help="Draws three tables from the fitted model and fits them: how many arrows are lost, and which regimes "
@@ -117,7 +130,7 @@ def _choose_knowledge(table: Table | None, *, disabled: bool) -> dict[str, Any] 
     with st.expander("What you know about the arrows"):
         typed = {
             key: column.text_area(
-                f"Arrows that {words} be, one a line",
+                f"Arrows that {words} exist, one per line",
                 key=key,
                 placeholder=example,
                 disabled=disabled,
@@ -184,13 +197,13 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
             "rank-gaussian for odd shapes and outliers. The report stays in your units.",
         ),
         "max_regimes": right.number_input(
-            "Most regimes, the reference included",
+            "Most regimes, including the reference",
             1,
             100,
             16,
             key="max_regimes",
             disabled=disabled,
-            help="The number itself is found; this is its limit. 1 means: no interventions, all rows follow one model.",
+            help="The fit finds the number; this is its limit. 1 means no interventions: all rows follow one model.",
         ),
     }
     if table is not None and table.regimes is not None:
@@ -209,7 +222,7 @@ def _choose_arguments(table: Table | None, *, disabled: bool) -> dict[str, Any]:
             arguments[name] = column.selectbox(
                 option.label, option.values(), key=name, disabled=disabled, help=option.help
             )
-        more = "More starts find better solutions more often, and take longer."
+        more = "More starts find better solutions more often, but take longer."
         starts = columns[0].number_input("Starts", 1, 50, 4, key="n_init", disabled=disabled, help=more)
         same = "The same seed gives the same result."
         seed = columns[1].number_input("Seed", 0, 2**31 - 1, 0, key="seed", disabled=disabled, help=same)

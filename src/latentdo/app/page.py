@@ -19,7 +19,7 @@ _ABOUT = {
     "edge_probabilities.csv": "probability of every arrow",
     "targets.csv": "what each regime changed",
     "regimes.csv": "regime of every row, with its probability",
-    "segments.csv": "when regimes were there, root causes first",
+    "segments.csv": "when each regime was active, root causes first",
     "lagged_adjacency.csv": "causes one or two rows earlier, 0/1",
     "model.safetensors": "the fitted model, for LatentInterventionDAG.load",
     "graph.graphml": "the graph for Cytoscape, Gephi, networkx",
@@ -37,8 +37,9 @@ def main() -> None:
     st.set_page_config(page_title="latentdo", layout="wide")
     st.title("Causes and hidden interventions in one table")
     st.markdown(
-        "One row a sample, one column a variable. You need not know which rows were intervened upon: that is found, "
-        "together with what each intervention changed and what causes what. Everything stays on this computer."
+        "Use one row per sample and one column per variable. You need not know which rows were intervened upon: the "
+        "fit finds them, together with what each intervention changed and what causes what. Everything stays on this "
+        "computer."
     )
     job: Job | None = st.session_state.get("job")
     running = job is not None and job.state == "running"
@@ -82,7 +83,7 @@ def _watch() -> None:
     last: dict[str, Any] = entries[-1] if entries else {}
     stopping = st.session_state.get("stopping") is job
     words = (
-        "Stopping: writing down the best so far" if stopping else f"Fitting: {last.get('step', 'starting')}"
+        "Stopping: writing the best result so far" if stopping else f"Fitting: {last.get('step', 'starting')}"
     )
     if last.get("left"):
         words += f", about {last['left']:.0f} s left"

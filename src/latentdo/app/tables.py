@@ -27,19 +27,19 @@ _WHERE = (
     (
         "time",
         "Column with times",
-        "Numbers or dates. Rows may then depend on those before, and neighbours tend to share their condition.",
+        "Numbers or dates. Rows may then depend on previous rows, and neighbouring rows tend to share a condition.",
     ),
     ("series", "Column with series", "Several machines, patients or sessions, each in order of time."),
     (
         "batch",
         "Column with batches",
-        "Plates, days, sites or devices that may differ in level and scale of everything, for no reason of interest.",
+        "Plates, days, sites or devices that may differ in level and scale of every variable.",
     ),
     ("sample_weight", "Column with weights", "How often each row counts: 2 like two rows, 0 not at all."),
     (
         "offset",
         "Column with sizes",
-        "What counts of a row are in proportion to: its library size, hours of observation, persons at risk.",
+        "The size to which the counts of a row are proportional: library size, hours of observation, persons at risk.",
     ),
 )
 _HEAD = 2000  # rows that tell which columns are numbers
@@ -109,7 +109,8 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         (_NONE, *every),
         key="labels",
         disabled=disabled,
-        help="If you know the condition of some rows, choose its column: empty cells are unknown. It is no variable.",
+        help="If you know the condition of some rows, choose its column: empty cells are unknown. The column is not "
+        "used as a variable.",
     )
     together = st.selectbox(
         "Column with groups of rows",
@@ -117,7 +118,7 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
         key="groups",
         disabled=disabled,
         help="If rows belong together and share their condition, known or not (a plate, a run, an animal), choose the "
-        "column that says which: weak effects show better in groups. It is no variable.",
+        "column that says which: groups reveal weak effects. It is not used as a variable.",
     )
     with st.expander("When and where rows were measured, and how much they count"):
         where = {
@@ -144,8 +145,8 @@ def _uploaded(name: str, content: bytes, *, disabled: bool) -> Table | None:
             key="missing",
             disabled=disabled,
             help="Leaving them out wastes what was measured in these rows, and distorts the rest if they are not like "
-            "the others. Keeping them assumes that cells are missing at random: given what was measured in a row, the "
-            "value of a missing cell had no part in it.",
+            "the others. Keeping them assumes that cells are missing at random: given what was measured in a row, "
+            "whether a cell is missing does not depend on its value.",
         )
     ]
     if not [column for column in chosen if column not in special]:

@@ -207,7 +207,7 @@ class BootstrapDAG(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         DataFrame
-            One row a variable. ``change`` is by the fit to all rows, ``low`` and ``high`` are quantiles over the
+            One row per variable. ``change`` is by the fit to all rows, ``low`` and ``high`` are quantiles over the
             resamples, zero included where they see no path; ``support`` is the share that see one, and ``resamples``
             how many have the regime at all.
         """

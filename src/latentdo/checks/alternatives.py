@@ -75,12 +75,12 @@ def _about_factor(factor: HiddenFactor, errors: MeasurementError, names: Sequenc
 
 def _about_errors(errors: MeasurementError, factor: HiddenFactor) -> Check:
     failed = errors.gain > RIVAL_GAIN and errors.gain >= factor.gain
-    words = "Errors of measurement do not explain the rows better than arrows alone."
+    words = "Measurement error does not explain the rows better than arrows alone."
     if failed:
         before, after = errors.arrows
         words = (
-            f"Errors of measurement, about {errors.share:.0%} of the variance of every column, explain the rows better "
+            f"Measurement error, about {errors.share:.0%} of the variance of every column, explains the rows better "
             f"than arrows alone (by {errors.gain:.0f} nats, with {after} arrows instead of {before}): arrows from "
-            "further up may be spurious; average repeated measurements, or leave out the noisiest columns."
+            "indirect causes may be spurious; average repeated measurements, or leave out the noisiest columns."
         )
     return Check("measurement error", errors.gain, float(expit(-errors.gain)), failed, words)

@@ -42,15 +42,15 @@ def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
         max((share for share, _, _ in shares), default=0.0),
         None,
         True,
-        f"{text[0].upper()}{text[1:]}; what the fit puts in the place of hidden digits and values is a guess: use raw "
-        "values with all their digits, pass labels (regimes=) if an intervention set the shared ones, and do not trust "
-        "arrows that hang on these columns.",
+        f"{text[0].upper()}{text[1:]}; what the fit substitutes for hidden digits and values is a guess: use raw "
+        "values with all their digits, pass labels (regimes=) if an intervention set the shared values, and do not "
+        "trust arrows that depend on these columns.",
     )
 
 
 def check_skew(x: Array, names: Sequence[str], preprocessor: Preprocessor) -> Check:
     """Whether continuous columns are skewed and their logarithms are not; cells of ``x [n, d]`` may be missing."""
-    passed = Check("skew", 0.0, None, False, "No column is skewed in a way that a logarithm would mend.")
+    passed = Check("skew", 0.0, None, False, "No column is skewed in a way that a logarithm would remove.")
     if preprocessor.transform != "none" or len(x) < 3:
         return passed
     mended, largest, z = [], 0.0, 0.0
@@ -70,7 +70,7 @@ def check_skew(x: Array, names: Sequence[str], preprocessor: Preprocessor) -> Ch
     few = "" if len(mended) == len(names) else " to these columns beforehand, or"
     words = (
         f"{listed([one for _, one in sorted(mended, reverse=True)])} {'is' if len(mended) == 1 else 'are'} skewed (up "
-        f"to {largest:.1f}) and would hardly be after a logarithm: apply it{few} with transform={name!r} and fit "
+        f"to {largest:.1f}), but hardly so after a logarithm: apply it{few} with transform={name!r} and fit "
         "again; arrows found without it may be reversed."
     )
     return Check("skew", largest, p, True, words, touching([one for _, one in mended], names))
@@ -88,8 +88,8 @@ def check_copies(z: Array, names: Sequence[str]) -> Check:
     if found.size:
         shown = [f"{names[i]} and {names[j]}" for i, j in found]
         words = (
-            f"{listed(shown, _SHOWN)} are nearly copies of each other: which of the two causes anything cannot be told "
-            "apart, and arrows at either mean arrows at one of them; drop one of each."
+            f"{listed(shown, _SHOWN)} are nearly copies of each other: the data cannot show which of the two is "
+            "a cause or an effect, so read an arrow at either as an arrow at one of them; drop one of each pair."
         )
     pairs = tuple((names[i], names[j]) for i, j in found)
     return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words, pairs)

@@ -41,8 +41,8 @@ def hidden_cause_hints(residuals: Residuals, names: Sequence[str]) -> tuple[list
         shown = [f"{one.first} and {one.second} ({one.correlation:+.2f})" for one in hints]
         words = (
             f"Within regimes the residuals of {listed(shown)} move together, as if a hidden variable moved both: do "
-            "not read arrows between and out of them as causes; measure what they share (size, depth, batch) and add "
-            "it as a column, or pass it as batch=."
+            "not read arrows between them, or out of them, as causal; measure what they share (size, depth, batch) and "
+            "add it as a column, or pass it as batch=."
         )
     hinted = tuple((one.first, one.second) for one in hints)
     check = Check("hidden causes", strongest, p_value(largest, len(pairs)), bool(hints), words, hinted)
@@ -71,13 +71,12 @@ def check_local_markov(residuals: Residuals, names: Sequence[str]) -> Check:
             if p_value(z, len(found)) < CHECK_LEVEL and abs(size) > HINTED_CORRELATION
         }
     )
-    words = "What is left of each variable does not depend on others that come before it."
+    words = "The residuals of each variable do not depend on variables that precede it."
     if failing:
         shown = list(dict.fromkeys(what for _, what in failing))
         words = (
-            f"What the graph leaves unexplained still depends on other variables ({listed(shown)}): arrows are "
-            "missing, "
-            'or have another shape than was fitted; try density="additive" or "nonlinear", or a transform.'
+            f"Residuals still depend on other variables ({listed(shown)}): arrows are missing, or have another shape "
+            'than was fitted; try density="additive" or "nonlinear", or a transform.'
         )
     strongest = max((abs(size) for _, size, _ in found), default=0.0)
     return Check("local Markov", strongest, p_value(largest, len(found)), bool(failing), words)

@@ -43,20 +43,20 @@ _SHARED: Final = "a column that measures what the variables share"
 DOUBTS: Final[Mapping[str, Doubt]] = MappingProxyType(
     {
         "hidden factor": Doubt("a hidden variable explains the rows better than arrows do", _SHARED),
-        "hidden causes": Doubt("hidden variables seem to move several of them at once", _SHARED),
+        "hidden causes": Doubt("hidden variables seem to move several columns at once", _SHARED),
         "measurement error": Doubt(
-            "errors of measurement explain the rows better than arrows alone", "repeated measurements"
+            "measurement error explains the rows better than arrows alone", "repeated measurements"
         ),
         "dependent rows": Doubt(
-            "neighbouring rows are not independent of each other",
+            "neighbouring rows are not independent",
             "the order of the rows (time=, series=), or which of them belong together (groups=)",
         ),
         "skew": Doubt("columns are skewed", "a logarithm of the skewed columns (transform=)"),
         "broad regimes": Doubt(
-            "regimes change most variables, as other populations or a wrong model do, and interventions do not",
+            "regimes change most variables, which suggests other populations or a wrong model, not interventions",
             "labels of populations (regimes=, batch=), a transform (transform=), or another density (density=)",
         ),
-        # That two copies are connected is certain; which of them comes first, nobody can tell.
+        # That two copies are connected is certain; which of them comes first cannot be decided.
         "near copies": Doubt(
             "columns are copies of each other", "one column of each pair of copies", 1.0, 0.5
         ),
@@ -119,7 +119,7 @@ def abstention(result: FitResult) -> list[str]:
     doubts = [doubt for name, doubt in DOUBTS.items() if name in failed]
     if not (graph & (result.model_edge_table().to_numpy() > SURE)).any() or not doubts:
         unsure = Doubt(
-            f"none of the {int(graph.sum())} that were found is surer than {SURE:.0%}",
+            f"none of the {int(graph.sum())} arrows found is more probable than {SURE:.0%}",
             "more rows, labels of interventions (regimes=), or knowledge of the order (tiers=)",
         )
         doubts.append(unsure)

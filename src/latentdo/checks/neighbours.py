@@ -68,7 +68,7 @@ def check_neighbours(residuals: Residuals, q: Array, names: Sequence[str], remed
     places = np.flatnonzero(
         (np.array([p_value(one, len(names)) for one in z]) < CHECK_LEVEL) & (np.abs(sizes) > RESEMBLING)
     )
-    words = "Rows do not resemble the row before more than their regimes explain."
+    words = "Rows do not resemble the previous row more than their regimes explain."
     if places.size:
         shown = [f"{names[j]} ({sizes[j]:+.2f})" for j in places[np.argsort(-np.abs(sizes[places]))]]
         words = (

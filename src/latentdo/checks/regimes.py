@@ -43,8 +43,8 @@ def check_breadth(
         ]
         words = (
             f"{'Regime' if broad.size == 1 else 'Regimes'} {listed(shown)} change{'s' if broad.size == 1 else ''} more "
-            "than half of the variables, which looks less like an intervention than like another population or like "
-            "misfit: try a transform or another density, or fit the populations apart."
+            "than half of the variables, which looks less like an intervention than like another population or a "
+            "misfit: try a transform or another density, or fit the populations separately."
         )
     return Check("broad regimes", float(share.max(initial=0.0)), None, bool(broad.size), words)
 
@@ -71,7 +71,7 @@ def check_invariance(residuals: Residuals, names: Sequence[str], regime_names: S
         for z, size, what in found
         if p_value(z, len(found)) < CHECK_LEVEL and abs(size) > LEFT_OVER
     )
-    words = "Mechanisms that are no targets of a regime hold in its rows."
+    words = "Mechanisms that a regime does not target hold in its rows."
     if failing:
         shown = list(dict.fromkeys(what for _, what in failing))
         words = (

@@ -78,7 +78,13 @@ def print_result(result: FitResult) -> None:
     rows = regimes(result)
     say(f"{' '.join(headline(result, rows))}\n")  # as at the top of the report
     found = edges(result)
-    many = f"{len(found)} edges, the surest first" if len(found) > 1 else "one edge" if found else "no edges"
+    many = (
+        f"{len(found)} edges, the most probable first"
+        if len(found) > 1
+        else "one edge"
+        if found
+        else "no edges"
+    )
     say(f"Graph: {many}")
     surest = [
         {
@@ -96,7 +102,7 @@ def print_result(result: FitResult) -> None:
         say(f"... and {len(found) - _MOST_EDGES} more in adjacency.csv")
     groups = "" if result.n_groups is None else f"; {result.n_groups} groups of rows, each in one of them"
     duration = result.model.topology.duration
-    lasting = f"; drawn anew after {duration:.3g} units of time" if duration else ""
+    lasting = f"; a new one is drawn after {duration:.3g} units of time on average" if duration else ""
     say(f"\nRegimes: {len(rows)}, the reference included{groups}{lasting}")
     print_table(
         [
@@ -136,7 +142,7 @@ def print_bootstrap(boot: BootstrapDAG) -> None:
 
     count = len(boot.resamples_)
     say(
-        f"{count} resamples. Support is the share of them in which something returns (standard error at most "
+        f"{count} resamples. Support is the share of them in which something is found again (standard error at most "
         f"{percent(0.5 / count**0.5)});\nprobability is that of the one fit to all rows."
     )
     kept = boot.edges_[(boot.edges_["support"] >= 0.1) | boot.edges_["best_graph"]].head(_MOST_EDGES)

@@ -199,7 +199,7 @@ def fit_table(
 
 
 def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:
-    """Most entries that the linear search sends: one a start, one from the labels if there are any, and the end.
+    """Most entries that the linear search sends: one per start, one from the labels if there are any, and the end.
 
     Unknown where something else is fitted, or may be.
     """

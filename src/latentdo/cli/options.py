@@ -1,4 +1,4 @@
-"""Options that several sub-commands share."""
+"""Options shared by several sub-commands."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ConfigFile = Annotated[
 CheckpointSeconds = Annotated[
     float,
     Parameter(
-        help="Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step."
+        help="Longest time between two checkpoints, which are frequent at first; 0 for one after every step."
     ),
 ]
 DaskAddress = Annotated[
     str | None,
     Parameter(
-        help="Address of a Dask scheduler, as in tcp://10.0.0.1:8786: whatever runs in parallel then runs there."
+        help="Address of a Dask scheduler, as in tcp://10.0.0.1:8786; everything parallel then runs there."
     ),
 ]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -58,21 +58,20 @@ Pairs = Annotated[list[tuple[str, str]] | None, Parameter(negative="", json_list
 @Parameter(name="*", group="Model and search (names and defaults of LatentInterventionDAG)")
 @dataclass(frozen=True)
 class EstimatorOptions:
-    """What is passed on to the estimator; options that are not given keep its defaults.
+    """Options passed to the estimator; those not given keep its defaults.
 
     Parameters
     ----------
     density, noise, intervention, solver
         See :mod:`latentdo.choices`, which also writes their help.
     lags
-        With times or series: how many rows back a row may depend on, 0 to 2. Default: auto, which is up to 2, unless
-        regimes alone explain why neighbours are alike.
+        With times or series: on how many previous rows a row may depend, 0 to 2. Default: auto, which is up to 2,
+        unless regimes alone explain why neighbouring rows are alike.
     seasonality
-        With times: cycles that are no interventions: lengths in the unit of time, or hour, day, week, year for dates;
-        none for none. Default: auto, which is days and weeks, where dates cover two of them.
+        With times: cycles, which are not interventions: lengths in the unit of time, or hour, day, week, year for
+        dates; none for no cycles. Default: auto, which is days and weeks, where dates cover at least two of them.
     max_regimes
-        Most regimes to look for, the reference included; 1 means that no intervention is looked
-        for. Default: 16.
+        Largest number of regimes, including the reference; 1 means no interventions. Default: 16.
     edge_prior
         Log-odds of an edge before seeing data. Default: chosen by the solver; search takes minus half the logarithm of
         the number of variables.
@@ -85,27 +84,27 @@ class EstimatorOptions:
     transform
         Applied to every column before anything else. Default: none.
     resamples
-        Half-samples that probabilities are averaged over; 0 for the plain posterior. Default: 4.
+        Number of half-samples over which probabilities are averaged; 0 for the plain posterior. Default: 4.
     n_init
-        Most starts of the linear search, which ends earlier if two agree. Default: 4.
+        Largest number of starts of the linear search, which stops earlier if two agree. Default: 4.
     random_state
         Seed; the same seed gives the same result. Default: 0.
     n_jobs
-        Processes that work in parallel. Default: 1.
+        Number of parallel processes. Default: 1.
     device
         Where the gradient solvers compute, for example cuda. Default: cpu.
     max_parents
-        Most direct causes a variable may have. Default: no limit.
+        Largest number of direct causes of any variable. Default: no limit.
     forbidden
         A pair CAUSE EFFECT that must not be an edge; may be repeated.
     required
         A pair CAUSE EFFECT that must be an edge; may be repeated.
     kinds
-        What columns are where that is not to be found: name=kind with commas between them, as in
+        Kinds of columns that should not be inferred: name=kind, separated by commas, as in
         clicks=count,failed=binary; kinds are continuous, binary, count, categorical. May be repeated.
     tiers
-        Names of variables with commas between them; may be repeated, from early to late: nothing later causes
-        anything earlier.
+        Names of variables, separated by commas; may be repeated, from early to late: nothing later causes anything
+        earlier.
     """
 
     density: DensityName = None
@@ -160,28 +159,29 @@ class KnownOptions:
     regime_column
         Column with the condition of each row, where it is known; empty cells are unknown.
     observational
-        Which condition is the one without an intervention.
+        The condition without an intervention.
     targets
-        CSV of 0/1 with one row a condition and one column a variable, if it is known what each condition changed.
+        CSV of 0/1 with one row per condition and one column per variable, if the targets of conditions are known.
     group_column
-        Column that says which rows belong together and share one regime, such as a plate, a run or an animal; rows
-        with an empty cell are on their own. It is no variable.
+        Column that says which rows share one regime, such as those of a plate, a run or an animal; rows with an empty
+        cell belong to no group. It is not used as a variable.
     time_column
-        Column with the time of each row: numbers, dates or timestamps, in any order. Neighbours then tend to share
-        their regime. It is no variable.
+        Column with the time of each row: numbers, dates or timestamps, in any order. Neighbouring rows then
+        tend to share a regime. It is not used as a variable.
     series_column
-        Column that says which series a row belongs to, where there are several. It is no variable.
+        Column that says which series a row belongs to, where there are several. It is not used as a variable.
     batch_column
-        Column that says in which batch (plate, day, site, device) a row was measured. Batches may differ in level and
-        scale of everything, which is then neither a cause nor an intervention. It is no variable.
+        Column with the batch (plate, day, site, device) in which a row was measured. Batches may differ in level and
+        scale of every variable, which then counts neither as a cause nor as an intervention. It is not used as a
+        variable.
     weight_column
-        Column that says how often each row counts, from 0: a row of weight 2 counts like two, and one of weight 0 is
-        left out. It is no variable.
+        Column with the weight of each row, from 0: a row of weight 2 counts like two rows, and one of weight 0 is left
+        out. It is not used as a variable.
     offset_column
-        Column with what the counts of each row are in proportion to, such as its library size or hours of observation.
-        Its logarithm enters every count with a coefficient of one. It is no variable.
+        Column with the size to which the counts of each row are proportional, such as library size or hours of
+        observation. Its logarithm enters every count with a coefficient of one. It is not used as a variable.
     id_column
-        Column with a name of each row, all different: tables that are written call rows by it. It is no variable.
+        Column with a unique name for each row, used in all tables that are written. It is not used as a variable.
     knowledge
         TOML or CSV file about the graph: forbidden and required edges, tiers, prior log-odds of edges.
     """
@@ -207,14 +207,14 @@ class RowOptions:
     Parameters
     ----------
     group_column
-        Column that says which rows share their regime: all rows of a group then decide together.
+        Column that says which rows share a regime: the rows of a group are then assigned jointly.
     time_column, series_column, batch_column
-        Columns with time, series and batch of each row, as for `latentdo fit`: rows before and after then help to
-        decide, and what is expected of a row is what its past, its hour and its batch say.
+        Columns with time, series and batch of each row, as for `latentdo fit`: neighbouring rows then inform the
+        assignment, and each row is compared with the values expected from its past, its hour and its batch.
     offset_column
-        Column with what the counts of each row are in proportion to, if the model was fitted with one.
+        Column with the size to which the counts of each row are proportional, if the model was fitted with one.
     id_column
-        Column with names of rows, by which they are then called.
+        Column with names of rows, used in the output.
     """
 
     group_column: str | None = None
@@ -246,12 +246,12 @@ class ReadOptions:
     columns
         Use only these variables.
     drop
-        Use all variables but these; names with spaces or commas between them.
+        Use all variables except these; names are separated by spaces or commas.
     missing
-        What to do about rows with missing values: "error", "drop" to leave them out, or "model" to keep them and sum
-        missing cells out, which assumes that they are missing at random.
+        What to do with rows that have missing values: "error" to refuse them, "drop" to leave them out, or "model" to
+        keep them and sum missing cells out, which assumes that cells are missing at random.
     separator
-        Field separator of a text file, where the ending of its name does not tell.
+        Field separator of a text file, if it does not follow from the file extension.
     decimal
         Decimal sign of a text file.
     layer
@@ -259,7 +259,7 @@ class ReadOptions:
     encoding
         Encoding of a text file, for example latin-1.
     header
-        Whether the first row of a text file holds names; without, the variables are X1, X2, ...
+        Whether the first row of a text file holds names; if not, the variables are X1, X2, ...
     """
 
     columns: Names = None

@@ -46,7 +46,7 @@ class Course:
     Parameters
     ----------
     n_stages : int, optional
-        How many entries there will be at most, where a solver sends one a stage.
+        How many entries there will be at most, where a solver sends one per stage.
     """
 
     n_stages: int | None = None

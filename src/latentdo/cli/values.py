@@ -78,7 +78,7 @@ def words_of_text(name: str, text: str, hint: Any) -> list[str]:
         try:
             content = parse_toml(f"list = {text}")
         except ValueError as error:
-            raise ValueError(f'it is no list such as ["a", "b"]: {error}') from error
+            raise ValueError(f'it is not a list such as ["a", "b"]: {error}') from error
         if list(content) != ["list"]:
             raise ValueError('it is more than one list such as ["a", "b"]')
         return words_of_value(name, content["list"], hint)

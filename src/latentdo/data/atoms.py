@@ -124,8 +124,8 @@ class Atoms:
         rounded = [repr(name) for name, is_rounded in zip(names, self.rounded, strict=True) if is_rounded]
         if rounded:
             message = (
-                f"Rounded columns, in which many rows share a value: {_shortened(rounded)}. The fit sees their values "
-                "spread evenly within the rounding. If you have more digits, use them."
+                f"Rounded columns, in which many rows share a value: {_shortened(rounded)}. The fit spreads their "
+                "values evenly within the rounding. If you have more digits, use them."
             )
             warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
         masses = [
@@ -135,9 +135,9 @@ class Atoms:
         ]
         if masses:
             message = (
-                f"Columns in which many rows share a single value: {_shortened(masses)}. Such values hide others, "
-                "which are filled in for the fit as the other columns suggest, so that they make no intervention by "
-                "themselves. If an intervention set them, say so with labels (regimes)."
+                f"Columns in which many rows share a single value: {_shortened(masses)}. Such values may hide "
+                "others, which the fit fills in given the other columns, so that a shared value is not taken for an "
+                "intervention. If an intervention set them, pass labels (regimes)."
             )
             warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
 

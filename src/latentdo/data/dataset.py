@@ -114,14 +114,14 @@ class Dataset:
             )
         if regimes is not None and (regimes.shape != (n,) or not self.regime_labels):
             raise ValueError(
-                f"regimes has shape {regimes.shape}; it needs one entry a row ({n}), and labels."
+                f"regimes has shape {regimes.shape}; it needs one entry per row ({n}), and labels."
             )
         if regimes is not None and regimes.size and not -1 <= regimes.min() <= regimes.max() < self.n_regimes:
             raise ValueError(f"regimes must lie in -1 .. {self.n_regimes - 1}.")
         if targets is not None and (targets.shape != (self.n_regimes, d) or targets[0].any()):
             raise ValueError(f"targets must have shape {(self.n_regimes, d)}, with row 0 zero.")
         if groups is not None and (groups.shape != (n,) or (n and groups.min() < 0)):
-            raise ValueError(f"groups must be {n} numbers from 0, one entry a row.")
+            raise ValueError(f"groups must be {n} numbers from 0, one entry per row.")
         for name, array in (
             ("x", x),
             ("row_index", rows),
@@ -269,7 +269,7 @@ class Dataset:
         warn_about_missing(values, names, found.blocks, found_kinds)
         if regimes is None:
             if targets is not None:
-                raise ValueError("targets were given without regimes; pass regimes= too, one label a row.")
+                raise ValueError("targets were given without regimes; pass regimes= too, one label per row.")
             found.atoms.warn(values, names)
             return found
         codes, seen = encode_regimes(regimes, kept, n_all, index)

@@ -85,7 +85,7 @@ class Kind:
     def __post_init__(self) -> None:
         """Refuse what no column is, whether it comes from a user or from a file."""
         if self.kind not in KINDS:
-            raise ValueError(f"{shown(self.kind)} is no kind of column; they are {', '.join(KINDS)}")
+            raise ValueError(f"{shown(self.kind)} is not a kind of column; kinds are {', '.join(KINDS)}")
         has_levels = self.kind in ("binary", "categorical")
         fewest, most = (2, 2 if self.kind == "binary" else MOST_LEVELS) if has_levels else (0, 0)
         if not fewest <= len(self.levels) <= most or len(set(self.levels)) != len(self.levels):
@@ -176,7 +176,9 @@ def read_kinds(given: Any, columns: Sequence[str]) -> dict[str, str | Kind]:
         )
     for name, kind in given.items():
         if name not in columns:
-            raise ValueError(f"kinds names {name!r}, which is no column; they are {listed(columns)}.")
+            raise ValueError(
+                f"kinds names {name!r}, which is not a column; the columns are {listed(columns)}."
+            )
         if not isinstance(kind, Kind) and kind not in KINDS:
             raise ValueError(f"kinds calls {name!r} {shown(kind)}; kinds of columns are {', '.join(KINDS)}.")
     return dict(given)
@@ -276,7 +278,7 @@ def describe_kinds(kinds: Sequence[Kind], names: Sequence[str]) -> str:
             parts.append(f"{word}: {', '.join(mine)}")
     if not parts:
         return ""
-    return f"Kinds of columns, as found or given: {'; '.join(parts)}. Say kinds= where that is not so."
+    return f"Kinds of columns, as inferred or given: {'; '.join(parts)}. Correct them with kinds= where they are wrong."
 
 
 def as_words(kinds: Mapping[str, str | Kind] | None) -> dict[str, str] | None:
@@ -355,13 +357,13 @@ def _of_numbers(column: Array, name: str, said: str | None, look_for_counts: boo
 def too_many(name: str, number: int) -> str:
     """What is said of a column with more levels than a category may have."""
     return (
-        f"Column {name!r} has {number} levels; a category may have {MOST_LEVELS} at most, since each has coefficients "
-        "of its own. Join rare levels, use a coarser grouping, or drop the column."
+        f"Column {name!r} has {number} levels; a category may have at most {MOST_LEVELS}, since each has "
+        "coefficients of its own. Join rare levels, use a coarser grouping, or drop the column."
     )
 
 
 def _contradiction(name: str, said: str, but: str) -> str:
-    return f"kinds calls {name!r} {said}, but {but}; say something else, or leave it to be found."
+    return f"kinds calls {name!r} {said}, but {but}; give another kind, or leave it out to have it inferred."
 
 
 def _check(kind: Kind, column: Array, name: str) -> None:
@@ -376,7 +378,9 @@ def _check(kind: Kind, column: Array, name: str) -> None:
         row = int(wrong.argmax())
         raise ValueError(
             _contradiction(
-                name, "count", f"row {row} (counted from 0) is {column[row]:g}, no whole number from 0"
+                name,
+                "count",
+                f"row {row} (counted from 0) is {column[row]:g}, which is not a whole number from 0",
             )
         )
 

@@ -78,10 +78,10 @@ def encode(
     if isinstance(given, np.ma.MaskedArray):
         given = given.tolist()  # None, which is unknown, where an entry is masked
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise TypeError(f"{name} must be a sequence with one label a row, got {type(given).__name__}.")
+        raise TypeError(f"{name} must be a sequence with one label per row, got {type(given).__name__}.")
     shape = tuple(getattr(given, "shape", (len(given),)))
     if len(shape) != 1:
-        raise ValueError(f"{name} must be 1D, one label a row; got shape {shape}.")
+        raise ValueError(f"{name} must be 1D, one label per row; got shape {shape}.")
     if shape[0] != n_rows:
         raise ValueError(f"{name} has {shape[0]} entries, but X has {n_rows} rows (samples).")
     if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
@@ -399,7 +399,7 @@ def _labels_in(targets: Any) -> list[Hashable]:
             f"targets speaks of {listed(nobody)}, which means unknown in regimes; name the regimes by their labels."
         )
     if len(set(labels)) < len(labels):
-        raise ValueError("targets has the same label twice; give one row a label.")
+        raise ValueError("targets has the same label twice; give one row per label.")
     return labels
 
 

@@ -47,8 +47,8 @@ def check_seen(values: Array, names: Sequence[str]) -> None:
     empty = [names[int(j)] for j in np.flatnonzero(np.isnan(values).all(axis=0))]
     if empty:
         raise ColumnError(
-            f"Columns without a single value: {listed(empty)}. Nothing can be said of what was never measured; drop "
-            "these columns.",
+            f"Columns without a single value: {listed(empty)}. Nothing can be learnt about what was never measured; "
+            "drop these columns.",
             empty,
         )
 
@@ -113,11 +113,11 @@ def warn_about_missing(
     worst = [f"{names[j]!r} {counts[j]}" for j in np.argsort(-counts, kind="stable") if counts[j]]
     more = f", ... ({len(worst)} columns)" if len(worst) > _SHOWN else ""
     rows, empty = int(missing.any(axis=1).sum()), int(missing.all(axis=1).sum())
-    nothing = f" Rows without any value ({empty}) say nothing." if empty else ""
+    nothing = f" Rows without any value ({empty}) carry no information." if empty else ""
     warn(
         f"{int(counts.sum())} cells in {rows} of {len(x)} rows are missing ({', '.join(worst[:_SHOWN])}{more}) and are "
-        f"summed out.{nothing} This assumes that they are missing at random: that their values, given what was "
-        "measured in their rows, had no part in it.",
+        f"summed out.{nothing} This assumes that they are missing at random: given what was measured in a row, "
+        "whether a cell is missing does not depend on its value.",
         DataWarning,
         stacklevel=stacklevel + 1,
     )
@@ -129,9 +129,9 @@ def warn_about_missing(
             for one in _clearest(clear)
         ]
         warn(
-            f"Which cells are missing depends on other columns: {_shortened(pairs)}. The fit allows for that, but ask "
-            "why they are missing: if their own values decided, as where an instrument fails beyond its range, results "
-            "are off, and by how much these rows cannot tell.",
+            f"Which cells are missing depends on other columns: {_shortened(pairs)}. The fit allows for this, but ask "
+            "why they are missing: if it depends on their own values, as where an instrument fails beyond its range, "
+            "results are biased, by an amount that these rows cannot show.",
             DataWarning,
             stacklevel=stacklevel + 1,
         )
@@ -183,8 +183,8 @@ def missing_by_regime(
             f"{outside:.0%} of the others ({_chance(one.p_value)})"
         )
     return (
-        f"Cells are missing more often in some regimes than in others: {_shortened(shares)}. If an intervention made "
-        "them so, what it did to these columns was never seen: do not take its effect on them for granted."
+        f"Cells are missing more often in some regimes than in others: {_shortened(shares)}. If an intervention "
+        "caused this, its effect on these columns was not observed: do not rely on the estimate of that effect."
     )
 
 

@@ -43,9 +43,9 @@ def encode_offset(
     wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0.0)))
     if wrong.size:
         raise ValueError(
-            f"offset is {sizes[wrong[0]]:g} in row {rows[wrong[0]]} (counted from 0), and no size in {wrong.size} rows "
-            "in all; pass what counts are in proportion to, such as hours or library sizes, finite and above 0 (not "
-            "its logarithm), and leave out rows without."
+            f"offset is {sizes[wrong[0]]:g} in row {rows[wrong[0]]} (counted from 0), which is not a size "
+            f"({wrong.size} rows in all); pass the size to which counts are proportional, such as hours or library "
+            "sizes, finite and above 0 (not its logarithm), and leave out rows that have none."
         )
     return sizes
 
@@ -54,6 +54,6 @@ def check_counted(kinds: Sequence[Kind], columns: Sequence[str]) -> None:
     """Refuse an offset where there is nothing that was counted."""
     if all(kind.kind != "count" for kind in kinds):
         raise ValueError(
-            "offset= is what counts are in proportion to, and no column is a count; say which are with kinds=, such as "
+            "offset= is the size to which counts are proportional, but no column is a count; use kinds=, as in "
             f"kinds={{{columns[0]!r}: 'count'}}, or leave out offset="
         )

@@ -19,7 +19,7 @@ _FEW_ROWS_LOST: Final = 0.9  # with so large a share of complete rows, leaving o
 class ColumnError(ValueError):
     """A refusal of some columns.
 
-    Whoever reads a table can go on without them, and find out what else is wrong before anybody has to hear of it.
+    A reader can continue without these columns and collect everything else that is wrong before it reports.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def check_finite(
 
 def check_infinite(values: Array, names: Sequence[str], row_index: NDArray[np.int64] | None = None) -> None:
     """The same of infinity alone, where NaN stands for a missing cell."""
-    remedy = "correct these cells, or leave them empty (NaN) if nothing is known of their values"
+    remedy = "correct these cells, or leave them empty (NaN) if their values are unknown"
     _refuse(np.isinf(values), values, names, "infinity", remedy, row_index)
 
 
@@ -114,7 +114,7 @@ def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these
     """Refuse columns that never change, by name."""
     if len(values) == 1:
         raise ValueError(
-            "There is only one row, and nothing can be learnt from one; check the separator and the file."
+            "There is only one row, from which nothing can be learnt; check the separator and the file."
         )
     constant = [names[int(j)] for j in np.flatnonzero(np.fmin.reduce(values) == np.fmax.reduce(values))]
     if constant:

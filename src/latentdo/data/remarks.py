@@ -73,7 +73,7 @@ def warn_about_copies(z: Array, names: Sequence[str], stacklevel: int = 2) -> No
         pairs = "; ".join(f"{names[i]!r} and {names[j]!r}" for i, j in copies[:_SHOWN])
         message = (
             f"Columns that are copies of each other up to scale, or nearly: {pairs}. Causes and effects of such a pair "
-            "cannot be told apart; drop one of each."
+            "cannot be told apart; drop one of each pair."
         )
         warn(message, ColumnsWarning, stacklevel=stacklevel + 1)
 
@@ -99,7 +99,7 @@ def warn_about_repeats(values: Array, stacklevel: int = 2) -> None:
     if copies:
         message = (
             f"{copies} of {n} rows repeat an earlier row exactly. If they were copied by mistake, for instance when "
-            "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too sure."
+            "files were joined, remove them (pandas: X.drop_duplicates()): copies make all results look too certain."
         )
         warn(message, DataWarning, stacklevel=stacklevel + 1)
 
@@ -131,7 +131,7 @@ def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklev
         column = values[~np.isnan(values[:, j]), j]
         if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
             message = (
-                f"Column {name!r} is used as a variable, but counts the rows: drop=[{name!r}] leaves it out."
+                f"Column {name!r} is used as a variable, but numbers the rows: drop=[{name!r}] leaves it out."
             )
             warn(message, DataWarning, stacklevel=stacklevel + 1)
         if is_label_name(name) and not (column % 1.0).any() and looks_like_labels(name, pd.Series(column)):

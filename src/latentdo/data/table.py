@@ -236,8 +236,8 @@ def _array(X: Any) -> Array:
         cells = np.ndenumerate(np.asarray(X, dtype=object))
         where = next(", column ".join(map(str, place)) for place, cell in cells if not _reads_as_number(cell))
         raise ValueError(
-            f"Row {where} (counted from 0) of X is an integer beyond the largest number there is (1.8e308); correct "
-            "it, or use another unit."
+            f"Row {where} (counted from 0) of X is an integer beyond the largest number that can be stored (1.8e308); "
+            "correct it, or use another unit."
         ) from error
     if array.dtype.kind in "iu":
         _warn_if_rounded(values, "X")

@@ -48,8 +48,8 @@ def encode_batches(
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(
-            f"batch has no label in row {rows[at]} (counted from 0), and none in {int((codes < 0).sum())} rows in all; "
-            "name the batch of every row, or leave out rows without."
+            f"batch has no label in row {rows[at]} (counted from 0; {int((codes < 0).sum())} rows in all); "
+            "name the batch of every row, or leave out rows without one."
         )
     return codes, labels
 
@@ -122,10 +122,10 @@ def encode_time(
     """
     given = without_gradient(time, "time")
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__"):
-        raise TypeError(f"time must be a sequence with one time a row, got {type(given).__name__}.")
+        raise TypeError(f"time must be a sequence with one time per row, got {type(given).__name__}.")
     shape = tuple(getattr(given, "shape", (len(given),)))
     if shape != (n_rows,):
-        raise ValueError(f"time must be 1D with one entry a row ({n_rows}); got shape {shape}.")
+        raise ValueError(f"time must be 1D with one entry per row ({n_rows}); got shape {shape}.")
     if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
         raise ValueError(
             "time has the index of X in another order; pass time.loc[X.index], or time.to_numpy() if its order is "
@@ -146,12 +146,12 @@ def encode_time(
 
 
 def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:
-    """Refuse rows whose place in time nobody knows."""
+    """Refuse rows whose time is unknown."""
     if wrong.any():
         place = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"time has no time in row {rows[place]} (counted from 0), but {column.iloc[place]!r}, and none in "
-            f"{int(wrong.sum())} rows in all; pass numbers, dates or timestamps, and leave out rows without."
+            f"time in row {rows[place]} (counted from 0) is {column.iloc[place]!r}, which is not a time "
+            f"({int(wrong.sum())} rows in all); pass numbers, dates or timestamps, and leave out rows without one."
         )
 
 

@@ -48,7 +48,7 @@ class Preprocessor:
         Names of the variables, for messages and for :meth:`forward_column`.
     mean, scale : ndarray [d]
         Location and standard deviation of the transformed columns; the scale of a constant column is 1.
-    knots : tuple of (ndarray, ndarray), one a column
+    knots : tuple of (ndarray, ndarray), one per column
         Per-column state of ``"rank-gaussian"``: increasing values, and the normal quantile at each.
         Empty for the other transforms, which have no state.
     kinds : tuple of Kind
@@ -248,7 +248,7 @@ class Preprocessor:
         return t
 
     def log_jacobian(self, x: ArrayLike) -> Array:
-        """``log |dz/dx|`` summed over columns, one number a row: ``log p(x) = log p(z) + log_jacobian(x)``.
+        """``log |dz/dx|`` summed over columns, one number per row: ``log p(x) = log p(z) + log_jacobian(x)``.
 
         Parameters
         ----------

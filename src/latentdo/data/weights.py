@@ -49,13 +49,13 @@ def encode_weights(
     wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
     if wrong.size:
         raise ValueError(
-            f"sample_weight is {weights[wrong[0]]:g} in row {wrong[0]} (counted from 0), and no weight in {wrong.size} "
-            "rows in all; a weight says how often a row counts: pass finite numbers from 0, and 0 for rows that are "
-            "not to count."
+            f"sample_weight is {weights[wrong[0]]:g} in row {wrong[0]} (counted from 0), which is not a weight "
+            f"({wrong.size} rows in all); a weight says how often a row counts: pass finite numbers from 0, and 0 for "
+            "rows that should not count."
         )
     if not weights.any():
         raise ValueError(
-            "sample_weight is zero in every row; give the rows that are to count a positive weight."
+            "sample_weight is zero in every row; give the rows that should count a positive weight."
         )
     return weights
 
@@ -72,7 +72,7 @@ def numbers_of_rows(
     """
     given = without_gradient(given, name)
     if isinstance(given, str | bytes | Mapping):
-        raise TypeError(f"{name} must be a sequence with one number a row, got {type(given).__name__}.")
+        raise TypeError(f"{name} must be a sequence with one number per row, got {type(given).__name__}.")
     if index is not None and isinstance(given, pd.Series) and is_reordered(given.index, index):
         raise ValueError(
             f"{name} has the index of X in another order; pass {name}.loc[X.index], or {name}.to_numpy() if its order "
@@ -82,7 +82,7 @@ def numbers_of_rows(
     if numbers.ndim == 0:
         numbers = np.full(n_rows, numbers)
     if numbers.shape != (n_rows,):
-        raise ValueError(f"{name} must be 1D with one entry a row ({n_rows}); got shape {numbers.shape}.")
+        raise ValueError(f"{name} must be 1D with one entry per row ({n_rows}); got shape {numbers.shape}.")
     return np.asarray(numbers, dtype=np.float64)
 
 
@@ -91,14 +91,14 @@ def check_weights(weights: NDArray[np.float64], rows: NDArray[np.int64]) -> None
     if weights.sum() < FEWEST:
         raise ValueError(
             f"sample_weight adds up to {weights.sum():.3g} rows. A row of weight 2 counts like two rows, so weights "
-            "that only compare rows have to be scaled: pass sample_weight * n_rows / sample_weight.sum()."
+            "whose ratios alone matter have to be scaled: pass sample_weight * n_rows / sample_weight.sum()."
         )
     heavy = np.flatnonzero(weights >= HEAVY)
     if heavy.size:
         message = (
             f"sample_weight is {weights[heavy[0]]:.4g} in row {rows[heavy[0]]} (counted from 0), and {HEAVY:g} or more "
-            f"in {heavy.size} rows in all. They count like as many equal rows, which look like a regime that sets a "
-            "variable. If weights only compare rows, pass sample_weight * n_rows / sample_weight.sum()."
+            f"in {heavy.size} rows in all. They count like that many equal rows, which look like a regime that sets a "
+            "variable. If only the ratios of weights matter, pass sample_weight * n_rows / sample_weight.sum()."
         )
         warn(message, DataWarning, stacklevel=3)
 

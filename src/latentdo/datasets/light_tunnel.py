@@ -1,7 +1,7 @@
 """The light tunnel of Gamella, Peters and Bühlmann (2025): measurements of a machine whose graph is known.
 
 The table is not part of the package: it comes from a folder, or through the package ``causalchamber``, which downloads
-it. Its licence is CC BY 4.0; whoever shows a figure made from it cites the paper.
+it. Its licence is CC BY 4.0; cite the paper with every figure made from it.
 """
 
 from __future__ import annotations

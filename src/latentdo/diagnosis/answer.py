@@ -37,7 +37,7 @@ class Diagnosis:
     extra_edges : DataFrame
         Edges of refits between variables that the fitted graph does not connect, with the share that ``found`` them.
     regimes : DataFrame
-        One row a regime with rows: ``weight``, the share of its rows that the Bayes-optimal assignment
+        One row per regime with rows: ``weight``, the share of its rows that the Bayes-optimal assignment
         ``recognised``, and the mean Jaccard overlap with the matched regime of the refits (``refound``).
     pairs : DataFrame
         One row a pair of regimes, the closest first: the larger share of the rows of one that the Bayes-optimal
@@ -134,13 +134,13 @@ class Diagnosis:
 
     def _about_rows(self) -> list[str]:
         if len(self.regimes) < 2:
-            return ["There is one regime only, so nothing to assign."]
+            return ["There is only one regime, so there is nothing to assign."]
         subject = "rows without a label" if self.labelled else "rows"
         best = f"The best possible assignment of {subject} has an adjusted Rand index of {self.ceiling:.2f}"
         said = [f"{best}; the refits reached {self.reached:.2f}."]
         weak = self.regimes[self.regimes["refound"] <= 0.5]
         if len(weak) and not self.labelled:
-            said.append(f"Regimes that the refits did not find again: {_listed(map(str, weak.index))}.")
+            said.append(f"Regimes that most refits did not find again: {_listed(map(str, weak.index))}.")
         return said
 
     def _about_regimes(self) -> list[str]:
@@ -161,10 +161,10 @@ class Diagnosis:
         if len(gone):
             said.append(f"Lost in most refits: {_arrows(gone)}.")
         if len(turned):
-            said.append(f"Connected, but turned round: {_arrows(turned)}.")
+            said.append(f"Connected, but reversed: {_arrows(turned)}.")
         left_open = self.edges[self.edges["open"]]
         if len(left_open):
-            said.append(f"The direction is open whatever the number of rows: {_arrows(left_open)}.")
+            said.append(f"Direction open, however many rows there are: {_arrows(left_open)}.")
         return said or ["None of the fitted graph."]
 
     def _about_method(self) -> list[str]:
@@ -174,8 +174,8 @@ class Diagnosis:
         count = f"{len(self.repeats)} table{'' if len(self.repeats) == 1 else 's'} of {size}"
         said = [
             f"{count} drawn from the fitted model, each fitted again with the same settings.",
-            "This is a best case: it takes the fitted model for the truth.",
-            "It says nothing about edges too weak to be in it.",
+            "This is a best case: it takes the fitted model to be true.",
+            "It says nothing about edges that are too weak to be in the model.",
         ]
         if self.failures:
             said.append(

@@ -37,7 +37,7 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What the fit was told: a label a row (None where unknown), whether targets were given, and groups of rows.
+    """What the fit was told: a label per row (None where unknown), whether targets were given, and groups of rows.
 
     ``where`` has the times of rows, if they were in order, and their weights.
     """

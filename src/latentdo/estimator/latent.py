@@ -73,22 +73,24 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         a screen finds that a network would explain more, networks too. Evidence decides. Under "gradient" and "paper"
         it means linear.
     noise : {"auto", "gaussian", "any"}
-        Shape of the noise around lines and networks, in every regime alike. "gaussian" is the fastest; "any" is a
-        mixture of a few Gaussians. "auto" fits lines with Gaussian noise, and once more with noise of any shape if one
-        of their mechanisms needs it; networks have the noise that their name says. With "nonlinear" "any" means
-        "nonlinear-mixed", and with that "gaussian" means "nonlinear". Families of one's own, "gradient" and "paper"
-        have noise of their own, and take "auto" only; rows in parts are fitted with Gaussian noise.
+        Shape of the noise around lines and networks, in all regimes. "gaussian" is the fastest; "any" is a mixture of a
+        few Gaussians. "auto" fits lines with Gaussian noise, and again with noise of any shape if one of their
+        mechanisms needs it; the noise of networks follows from their name. With "nonlinear", "any" means
+        "nonlinear-mixed", and with the latter, "gaussian" means "nonlinear". Custom families, "gradient" and "paper"
+        have noise of their own, and accept "auto" only; streamed rows are fitted with Gaussian noise.
     kinds : dict from column to kind, optional
-        What columns are, "continuous", "binary", "count" or "categorical", where it is not to be found from the table:
-        ``{"clicks": "count"}``. Found are booleans, numbers with two values, text and pandas categories with few
-        levels, and whole numbers from 0 on that are spread like counts; ``result_.kinds`` says what was found. With
-        ``solver="search"``, anything but continuous columns needs lines or curves, and no networks.
+        Kinds of columns that should not be inferred from the table: "continuous", "binary", "count" or "categorical",
+        as in ``{"clicks": "count"}``. Inferred as discrete are booleans, numbers with two values, text and pandas
+        categories with few levels, and whole numbers from 0 on that are distributed like counts; ``result_.kinds`` says
+        what was inferred. With ``solver="search"``, columns that are not continuous need lines or curves, not networks.
     lags : {"auto", 0, 1, 2}
-        With ``time`` or ``series``: how many rows back a row may depend on, each variable on its own past and on that
-        of others where it pays. "auto" is up to two, unless regimes alone explain why neighbours are alike.
+        With ``time`` or ``series``: on how many previous rows a row may depend, each variable on its own past and on
+        that of others where the evidence supports it. "auto" is up to two, unless regimes alone explain why
+        neighbouring rows are alike.
     seasonality : "auto", None, a length of a cycle, or several
-        With ``time``: cycles that are no interventions, in the unit of ``time``, or "hour", "day", "week", "year" for
-        dates. "auto" is days and weeks, where dates cover two of them. What does not pay is left out.
+        With ``time``: cycles, which are not interventions, in the unit of ``time``, or "hour", "day", "week", "year"
+        for dates. "auto" is days and weeks, where dates cover at least two of them. Cycles that the evidence does not
+        support are left out.
     intervention : {"auto", "perfect", "imperfect"}
         Whether an intervened variable ignores its parents, may still use them, or whether the score decides that
         for every target.
@@ -118,14 +120,14 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Learning rate of the gradient solvers; None for the default.
     missing : {"error", "drop", "model"}
         What to do about rows with missing values: refuse them, leave them out, or keep them and sum missing cells out.
-        "model" assumes that cells are missing at random: given what was measured in their row, their values had no part
-        in it. New rows (``predict``, ``score``) may then lack cells, too.
+        "model" assumes that cells are missing at random: given what was measured in a row, whether a cell is missing
+        does not depend on its value. New rows (``predict``, ``score``) may then lack cells, too.
     resamples : int
-        Half-samples that probabilities of edges and targets are averaged over, each begun where the fit ended; 0 for
-        the plain posterior. Not for networks, nor for more than 20 000 rows.
+        Number of half-samples over which probabilities of edges and targets are averaged, each started from the end of
+        the fit; 0 for the plain posterior. Not used for networks, nor for more than 20 000 rows.
     n_init : int
-        Largest number of different starts; the linear search and that with networks stop earlier if two agree; gradient
-        solvers have one for four.
+        Largest number of different starts. Structural search, with lines and with networks, stops earlier if two agree;
+        "gradient" uses a quarter of this number for networks, and "paper" has one start.
     random_state : int, RandomState or None
         Source of randomness. An int makes the fit reproducible.
     device : str
@@ -134,10 +136,10 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         Starts, and with networks fits of single variables, that run in parallel; -1 for all processors, or for all
         workers of a cluster within ``joblib.parallel_config``.
     checkpoint : str or Path, optional
-        File (the beginning of its name) to which the gradient solvers write their state now and then and when they are
-        interrupted; the same fit to the same rows then goes on from there. The search keeps no states in between.
+        File (the beginning of its name) to which the gradient solvers write their state at intervals and when they are
+        interrupted; the same fit to the same rows then continues from there. The search keeps no intermediate states.
     checkpoint_seconds : float
-        Longest time between two checkpoints, which come every few seconds at first; 0 for one after every step.
+        Longest time between two checkpoints, which are frequent at first; 0 for one after every step.
     verbose : bool
         Print every step.
 
@@ -156,7 +158,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     model_edge_probabilities_ : DataFrame [d, d]
         The plain posterior of every edge, given this one fit.
     ambiguous_edges_ : DataFrame
-        Pairs whose connection or direction the data leave open.
+        Pairs whose connection or direction is not settled by the data.
     regimes_ : ndarray [n]
         Index of the most probable regime of every row; 0 is the reference.
     responsibilities_ : ndarray [n, n_regimes_]
@@ -167,21 +169,21 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         With ``time`` or ``series``: the time after which a regime is drawn anew, in the unit of ``time``. Regime *k*
         lasts ``duration_ / (1 - regime_weights_[k])`` on average.
     segments_ : DataFrame or None
-        With ``time`` or ``series``: one row for every stretch of time that a regime other than the reference lasted:
-        series, start, end, rows, regime, probability, its targets ranked by how much they explain there (in nats), and
-        the variables downstream that followed.
+        With ``time`` or ``series``: one row per stretch of time in a regime other than the reference: series,
+        start, end, rows, regime, probability, its targets ranked by how much they explain there (in nats), and the
+        variables downstream that followed.
     targets_, target_probabilities_ : DataFrame [n_regimes_, d]
-        What each regime changed, and how sure that is. Row 0 is zero.
+        What each regime changed, and with which probability. Row 0 is zero.
     hidden_cause_hints_ : DataFrame
         Pairs of variables that move together within regimes as if a hidden variable moved both, the strongest first.
-        Arrows between them are not to be read as causes; see :meth:`falsify`.
+        Do not read arrows between them as causal; see :meth:`falsify`.
     evidence_ : float
         Penalised log-likelihood by which fits are compared.
     converged_ : bool
     history_ : list of dicts
         What was done, step by step.
     result_ : FitResult
-        All of it, frozen.
+        The whole result, frozen.
     sample_ : DataFrame [n, d]
         After ``fit_stream``: the rows that ``regimes_`` and ``responsibilities_`` are about.
 
@@ -359,7 +361,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
             notes.append(f"device={self.device!r} is not used: solver='search' computes on the CPU.")
             warn(notes[-1], UserWarning, stacklevel=2)
         if dataset.weight is not None and request.chosen_density.search == "auto":
-            notes.append("Rows with weights are fitted with lines and curves; networks were not looked for.")
+            notes.append("Rows with weights are fitted with lines and curves only; networks were not tried.")
         result, fitted = solve(dataset, request, report)
         self._conclude(result, dataset, notes, fitted, request.random_state)
         if isinstance(X, pd.DataFrame) or hasattr(X, "columns"):
@@ -424,7 +426,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         report = progress or (print_step if self.verbose else None)
         request = make_request(parameters, sample.n_variables)
         if self.density == "auto":
-            notes.append("Rows that are streamed are fitted with straight lines; curves were not looked for.")
+            notes.append("Streamed rows are fitted with straight lines only; curves were not tried.")
         if any(sample.atoms.rounded) or sample.atoms.has_masses:
             notes.append(STREAMED_AS_THEY_ARE)
             warn(STREAMED_AS_THEY_ARE, DataWarning, stacklevel=2)
@@ -503,9 +505,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         try:
             found = check_fit(result, dataset, fitted, seed)
         except KeyboardInterrupt:
-            return replace(
-                result, status="interrupted", message="nobody has looked at what speaks against it"
-            )
+            return replace(result, status="interrupted", message="the checks did not run")
         known = Constraints.build(
             result.columns, forbidden=self.forbidden, required=self.required, tiers=self.tiers
         )
@@ -598,9 +598,9 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
     ) -> Array:
         """Log-density of new rows in the user's units, regimes and missing cells summed out, ``[n]``.
 
-        The rows of a group are not independent given the model, because they share a regime that nobody knows: the
-        log-density is one of the group, and each of its rows carries an equal part. In a series it is that of a row
-        given the rows before.
+        The rows of a group are not independent given the model, because they share an unknown regime: the
+        log-density is that of the group, of which each row gets an equal part. In a series it is that of a row given
+        the rows before.
         """
         return self._score_read(
             self._read(X, groups=groups, time=time, series=series, batch=batch, offset=offset)

@@ -1,4 +1,4 @@
-"""What a user should hear about a fit, and about its course."""
+"""What a user should be told about a fit and its progress."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from latentdo.notices import collecting, is_part, warn
 from latentdo.result import FitResult
 
 STREAMED_AS_THEY_ARE = (
-    "Some columns are rounded, or share single values (limits, zeros) among many rows, and streamed rows are fitted as "
-    "they are: regimes may owe their existence to that. Compare with a fit to as many rows as fit into memory, which "
-    "allows for it."
+    "Some columns are rounded, or have values (limits, zeros) that many rows share. Streamed rows are fitted as they "
+    "are, so regimes may be artefacts of such values. Compare with a fit to as many rows as fit into memory, which "
+    "allows for them."
 )
-"""What is said of streamed rows that are not quite continuous."""
+"""The warning about streamed rows that are not quite continuous."""
 
 
 def past_is_left(dataset: Dataset) -> str:
@@ -27,9 +27,9 @@ def past_is_left(dataset: Dataset) -> str:
     if not discrete or dataset.time is None:
         return ""
     return (
-        f"What the past and cycles explain is not taken away, because {listed([*discrete])} "
-        f"{'is' if len(discrete) == 1 else 'are'} not continuous: noise that remembers may look like regimes. Compare "
-        f"with a fit that calls {'it' if len(discrete) == 1 else 'them'} so, kinds={discrete}."
+        f"What the past and cycles explain is not removed, because {listed([*discrete])} "
+        f"{'is' if len(discrete) == 1 else 'are'} not continuous: autocorrelated noise may look like regimes. Compare "
+        f"with a fit that treats {'it' if len(discrete) == 1 else 'them'} as continuous, kinds={discrete}."
     )
 
 
@@ -70,8 +70,8 @@ def at_the_limit(result: FitResult, max_regimes: int) -> str:
     most = max((int(entry.get("regimes", 1)) for entry in result.history), default=1)
     if result.n_regimes == 1 and most >= max_regimes > 1:
         return (
-            f"The search filled all of max_regimes={max_regimes} regimes and then preferred a single one, because so "
-            "few do not explain the rows well. Fit again with a larger max_regimes."
+            f"The search filled all of max_regimes={max_regimes} regimes and then preferred a single one, because a "
+            "mixture of so few regimes does not explain the rows well. Fit again with a larger max_regimes."
         )
     return ""
 
@@ -87,14 +87,14 @@ def contested(result: FitResult) -> list[str]:
     )
     more = f"; and {len(edges) - 5} more" if len(edges) > 5 else ""
     message = (
-        "The graph shown is the single best one; averaged over all graphs, some of its edges are not the likeliest "
-        f"state of their pair ({shown}{more}). Read these as open."
+        "The graph shown is the single best one; averaged over all graphs, some of its edges are not the most probable "
+        f"state of their pair ({shown}{more}). Read these as undecided."
     )
     return [message]
 
 
 def print_step(entry: Mapping[str, Any]) -> None:
-    """One line a step; the solvers' entries share "step", "evidence" and "seconds"."""
+    """One line per step; the solvers' entries share "step", "evidence" and "seconds"."""
     rest = "   ".join(f"{name} {value}" for name, value in entry.items() if isinstance(value, int))
     print(
         f"[{entry.get('seconds', 0.0):7.1f} s] {entry['step']!s:<12} evidence {entry['evidence']:14.1f}   {rest}",

@@ -129,7 +129,7 @@ class Questions:
         Returns
         -------
         DataFrame
-            One row a variable, or a level of it. ``change`` is ``after - before``, a difference of means or of
+            One row per variable, or per level of it. ``change`` is ``after - before``, a difference of means or of
             probabilities; where variables are not continuous, ``quantity`` says of what, and ``ratio`` is ``after /
             before`` of mean counts. ``low`` and ``high`` are the interval of the change *given the graph*. Families of
             densities without a formula for it have no such columns, and ``interval`` says "no interval: use
@@ -178,8 +178,8 @@ class Questions:
         Returns
         -------
         DataFrame
-            For every row one line a variable, the weightiest first, one for the sizes of the regimes, and one for what
-            the other rows of its group say, if there are any.
+            For every row one line per variable, those with the largest weight first, one line for the sizes of the
+            regimes, and one for the other rows of its group, if there are any.
             ``log_ratio`` is how much more probable the value is (given its causes) in the row's regime than in the
             other one; these sum to the log odds of the two regimes. ``expected`` (median, and the range of 90 %) is
             what the reference mechanism gives for the row's own causes, ``tail`` how rarely it is this far off, and
@@ -401,7 +401,7 @@ class Questions:
             do = (kind.levels[0], kind.levels[1])
         if do is None and kind.levels:
             raise ValueError(
-                f"{cause!r} has levels, and no size that could be shifted; say from which to which with do=, "
+                f"{cause!r} has levels, which cannot be shifted; name two of them with do=, "
                 f"such as do={kind.levels[:2]!r}; its levels are {', '.join(kind.levels)}"
             )
         values = tuple(_value(kind, cause, value) for value in do or ())
@@ -472,7 +472,7 @@ class Questions:
         return result.read(x[rows], where, units)
 
     def _known_labels(self) -> list[Hashable | None] | None:
-        """What ``fit`` was told of the regimes: a label a row, None where unknown; None if nothing."""
+        """What ``fit`` was told of the regimes: a label per row, None where unknown; None if nothing."""
         if hasattr(self, "_labels"):
             return self._labels
         count = self.result_.configuration.get("labelled_rows", 0)

@@ -55,7 +55,7 @@ def as_targets(targets: ArrayLike | pd.DataFrame, adjacency: GraphLike) -> NDArr
     matrix = np.asarray(targets)
     if matrix.ndim != 2 or matrix.shape[1] != d:
         raise ValueError(
-            f"targets must have shape (n_regimes, {d}), one column a variable, not {matrix.shape}"
+            f"targets must have shape (n_regimes, {d}), one column per variable, not {matrix.shape}"
         )
     if not np.isin(matrix, (0, 1)).all():
         raise ValueError("targets must hold only 0 and 1; threshold probabilities before calling")
@@ -151,7 +151,7 @@ def essential_graph(
     adjacency : array_like or DataFrame, shape (d, d)
         A DAG.
     targets : array_like or DataFrame of 0/1, shape (n_regimes, d), optional
-        One row a regime *that was seen*; a row of zeros is an observational regime. None: observational data
+        One row per regime *that was seen*; a row of zeros is an observational regime. None: observational data
         only, which gives the completed partially directed graph (CPDAG). Leave out rows without data, such as
         row 0 of a fit with ``has_observational_ == False``.
     intervention : {"imperfect", "perfect"}

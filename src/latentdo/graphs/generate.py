@@ -29,7 +29,7 @@ def random_dag(
     n_variables : int
         Number of variables ``d``.
     edges_per_node : float, optional
-        Expected edges a variable: edge probability ``2 e / (d - 1)``, capped at 1.
+        Expected edges per variable: edge probability ``2 e / (d - 1)``, capped at 1.
     edge_probability : float, optional
         Probability that a pair of variables is connected.
     kind : {"erdos-renyi", "scale-free"}

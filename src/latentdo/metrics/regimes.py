@@ -56,7 +56,7 @@ class RegimeMatching:
 def _codes(regimes: Labels, what: str) -> tuple[NDArray[np.intp], list[Any]]:
     """Integers for labels, -1 for unknown ones (-1, None, NaN), and the known labels in order."""
     if isinstance(regimes, np.ndarray) and regimes.ndim != 1:
-        raise ValueError(f"{what} must be a flat sequence with one label a row")
+        raise ValueError(f"{what} must be a flat sequence with one label per row")
     # tolist turns numpy's numbers into Python's; list() keeps labels of mixed types what they are.
     labels = pd.Series(regimes.tolist() if isinstance(regimes, np.ndarray) else list(regimes), dtype=object)
     unknown = labels.isna() | (labels == -1)
@@ -122,7 +122,7 @@ def target_scores(
     Parameters
     ----------
     true_targets, found_targets : array_like, DataFrame or dict
-        0/1, one row a regime, one column a variable. Labels of regimes are looked up in the index of a frame;
+        0/1, one row per regime, one column per variable. Labels of regimes are looked up in the index of a frame;
         if none of them is there, and for an array, they are row numbers. Columns of two frames are aligned by
         name. A dict maps a label to the names of its targets (a label that is not in it has none).
     true_regimes, found_regimes : sequence of labels, length n
@@ -189,7 +189,7 @@ def _by_label(targets: Targets, labels: list[Any], what: str) -> dict[Any, NDArr
     values = np.asarray(targets)
     if values.ndim != 2 or not np.isin(values, (0, 1)).all():
         raise ValueError(
-            f"{what} must be a matrix of 0 and 1, one row a regime; threshold probabilities first"
+            f"{what} must be a matrix of 0 and 1, one row per regime; threshold probabilities first"
         )
     rows = dict(enumerate(values.astype(np.int64)))
     if isinstance(targets, pd.DataFrame):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def regimes(result: Any, ax: Axes | None = None) -> Axes:
-    """Show what each regime changed: one row a regime with its share of the rows, darker is more probable.
+    """Show what each regime changed: one row per regime with its share of the rows, darker is more probable.
 
     A dot marks the targets that were chosen.
 

@@ -41,7 +41,7 @@ def _numbers(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def timeline(result: Any, ax: Axes | None = None) -> Axes:
-    """Show when regimes other than the reference were there: one line a regime, time from left to right.
+    """Show when regimes other than the reference were there: one line per regime, time from left to right.
 
     Parameters
     ----------

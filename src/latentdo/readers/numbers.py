@@ -44,7 +44,7 @@ def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
             if _INFINITY.fullmatch(cell) or math.isfinite(_as_float(cell, decimal)):
                 continue
             return (
-                f"{where}, beyond the largest number there is ({_LARGEST}): correct it, or use another unit"
+                f"{where}, beyond the largest storable number ({_LARGEST}): correct it, or use another unit"
             )
         other = "," if decimal == "." else "."
         if _is_plain(cell, other):
@@ -79,7 +79,7 @@ def explain_odd_cells(column: pd.Series[Any], decimal: str) -> str | None:
     count = f"{len(odd)} of {len(there)} entries {'is not a number' if len(odd) == 1 else 'are not numbers'}"
     advice = "correct it, or leave the cell empty"
     if isinstance(cell, str) and _LIMIT.match(cell):
-        advice = "write the limit itself, which a fit then sees as one, or leave the cell empty"
+        advice = "write the limit itself, which the fit then recognises, or leave the cell empty"
     return f"{count}. Row {row} (counted from 0) is {shown(cell)}: {advice}"
 
 

@@ -102,7 +102,7 @@ def _all_problems(path: Path, problems: Sequence[ColumnError]) -> ValueError:
     others = {name: value for problem in problems for name, value in problem.remedy.items() if name != "drop"}
     arguments = [f"drop={drop}"] * bool(drop) + [f'{name}="{value}"' for name, value in others.items()]
     by_hand = sum(not problem.remedy for problem in problems)
-    which = "What need not be corrected by hand is mended" if by_hand else "All of it is mended"
+    which = "Everything that need not be corrected by hand is fixed" if by_hand else "All of this is fixed"
     mend = f"\n{which} at once by {', '.join(arguments)}" if arguments else ""
     listing = "".join(f"\n- {problem}" for problem in problems)
     return ValueError(f"{path.name} cannot be used as it is:{listing}{mend}")

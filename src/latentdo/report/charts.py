@@ -124,7 +124,7 @@ def curve(result: FitResult, cause: Cause, effect: int) -> Markup:
 
 
 def responsibilities(result: FitResult) -> Markup:
-    """How sure each row's regime is: one column a row, sorted by regime; the fuller the colour, the more probable."""
+    """How sure each row's regime is: one column per row, sorted by regime; the fuller the colour, the more probable."""
     values, shown = result.responsibilities, rows_by_regime(result, _MOST_ROWS)
     names = [shortened(str(name), 16) for name in result.regime_names]
     left = 14.0 + max(text_width(name) for name in names) * 12 / 13
@@ -153,7 +153,7 @@ def responsibilities(result: FitResult) -> Markup:
 
 
 def timeline(result: FitResult) -> Markup:
-    """When regimes other than the reference were there: one line a regime, time from left to right."""
+    """When regimes other than the reference were there: one line per regime, time from left to right."""
     found, where = stretches(result), result.where
     assert where.time is not None
     names = [shortened(describe(result, k), 40) for k in range(1, result.n_regimes)]

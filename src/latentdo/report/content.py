@@ -218,12 +218,14 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
             f"{number(float(lasting.min()))} to {number(float(lasting.max()))} units of it on average."
         )
     if not hidden:
-        sentences.append("No group of rows behaves as if something had intervened: all follow one mechanism.")
+        sentences.append(
+            "No group of rows behaves as if there had been an intervention: all rows follow the same mechanisms."
+        )
     elif targets:
         sentences.append(f"The interventions changed {listed(targets)}.")
     if not result.has_observational:
         sentences.append(
-            "No row counts as free of intervention; the reference is what most regimes share for each variable."
+            "No row counts as free of interventions; the reference is the mechanism that most regimes share."
         )
     if found:
         surest = found[0]
@@ -235,7 +237,7 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         if doubtful:
             sentences.append(
                 f"{count(doubtful, 'effect')} of the graph should be read as a hint: a probability below 90 %, or a "
-                "direction that these data cannot tell."
+                "direction that these data cannot settle."
             )
     return sentences
 
@@ -249,8 +251,8 @@ def cautions(result: FitResult) -> list[str]:
     n, d = len(result.responsibilities), len(result.columns)
     if n < _ROWS_A_VARIABLE * d:
         found.append(
-            f"{n} rows of {d} variables can show little: an arrow or a regime that is missing here may only need more "
-            f"rows. About {_ROWS_A_VARIABLE} rows a variable, in every regime, are the least."
+            f"{n} rows of {d} variables can show little: with more rows, further arrows or regimes might be found. "
+            f"Use at least about {_ROWS_A_VARIABLE} rows per variable in every regime."
         )
     return found
 
@@ -263,16 +265,16 @@ def choice(result: FitResult) -> list[str]:
     chosen = [entry for entry in families if entry.get("chosen")]
     if chosen and any(entry["evidence"] > chosen[0]["evidence"] for entry in families):
         found.append(
-            f"The {chosen[0]['model']} were chosen although others have a little more evidence: whatever is more "
-            f"flexible has to win clearly, by {SCEPTICISM:g} times the logarithm of the number of rows."
+            f"The {chosen[0]['model']} were chosen although others have a little more evidence: a more flexible "
+            f"family has to win clearly, by {SCEPTICISM:g} times the logarithm of the number of rows."
         )
     apart = {"hidden interventions", "one regime, flexible noise"} <= models
     if (
         families and apart and "one regime, Gaussian noise" not in models
     ):  # lines have Gaussian noise in regimes
         found.append(
-            "The rows “hidden interventions” and “one regime, flexible noise” are a separate comparison, with noise as "
-            "flexible on both sides; their evidence is not to be compared with that of the other rows."
+            "The rows “hidden interventions” and “one regime, flexible noise” are a separate comparison, with equally "
+            "flexible noise on both sides; do not compare their evidence with that of the other rows."
         )
     return found
 

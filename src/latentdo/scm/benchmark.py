@@ -73,7 +73,7 @@ def simulate(
     ``released`` is ``paper`` as the authors' published code draws it: weights :math:`\pm` U(0.25, 1.25), shifts
     :math:`\pm` U(4, 8), and noise of standard deviation 0.2 with and without intervention.
 
-    Another preset, ``field``, makes tables as laboratories and sensors do: 8 variables, 1.5 edges a node, 3000
+    Another preset, ``field``, makes tables as laboratories and sensors do: 8 variables, 1.5 edges per node, 3000
     rows; 40 % of them observational, the rest in 4 regimes of unequal size with one or two targets each. Signal
     and noise of every variable have about the same variance (a ratio from U(0.7, 1.4)). Shifts are 2.5 standard
     deviations that the variable has in observational rows, and an intervened variable keeps the shape and the
@@ -168,7 +168,7 @@ def simulate(
         Rows that share a regime, as those of a plate or an animal do: ``groups`` then says which. The last group of a
         regime may be smaller. Groups respond as a whole; with full penetrance the rows are those of ``group_size=1``.
     mean_duration
-        Rows are one series: regimes take turns, and a visit lasts so many rows on average (geometric). ``groups`` are
+        Rows are one series: regimes take turns, and a visit lasts this many rows on average (geometric). ``groups`` are
         the visits, in order.
     violation
         One way in which real tables break the model: ``"rounding"``, ``"detection-limit"``, ``"zeros"``,

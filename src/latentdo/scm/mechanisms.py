@@ -117,7 +117,7 @@ class _Perceptron(LayeredMechanism):
         owner = type(self).__name__
         parents = check_parents(self.parents, owner)
         if np.ndim(self.hidden_bias) != 1 or np.size(self.hidden_bias) == 0:
-            raise ValueError(f"{owner}: hidden_bias must be a vector with one entry a hidden unit")
+            raise ValueError(f"{owner}: hidden_bias must be a vector with one entry per hidden unit")
         units = np.size(self.hidden_bias)
         shapes: dict[str, tuple[int, ...]] = {
             "hidden_weights": (self._n_inputs(len(parents)), units),
@@ -221,7 +221,7 @@ class _OfFunction(Mechanism):
         values = np.asarray(self.function(*arguments), dtype=np.float64)
         if values.shape not in {(), (n,)}:
             raise ValueError(
-                f"{self.formula()}: the function must return {n} values, one a row, but returned shape "
+                f"{self.formula()}: the function must return {n} values, one per row, but returned shape "
                 f"{values.shape}; write it with numpy operations that act on whole columns"
             )
         return np.broadcast_to(values, (n,))

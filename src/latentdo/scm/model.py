@@ -251,8 +251,8 @@ class SCM:
             computed, and the values are those that the whole sample would have.
         exposure
             Positive number for each row, such as the library size of a cell over the usual one: all counts of the
-            row are expected to be so many times as large. What a count does to its effects is what ``count /
-            exposure`` does. By default one.
+            row are expected to be larger by this factor. The effects of a count are those of ``count / exposure``. By
+            default one.
 
         Returns
         -------
@@ -333,7 +333,7 @@ class SCM:
         variables: Iterable[str] | None = None,
         exposure: npt.ArrayLike | None = None,
     ) -> FloatArray:
-        r"""Terms :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})`, one column a variable.
+        r"""Terms :math:`\log p(x_j \mid x_{\mathrm{pa}(j)})`, one column per variable.
 
         Parameters
         ----------

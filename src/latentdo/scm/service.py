@@ -78,7 +78,7 @@ def simulate_service(
     n_metrics, n_minutes
         Columns and rows.
     n_incidents, n_causes
-        Incidents, evenly shared among so many different root causes; 0 incidents for a quiet time.
+        Number of incidents, and of root causes among which they are evenly divided; 0 incidents for a quiet time.
     random_state
         Seed or generator.
     duration

@@ -220,7 +220,7 @@ def confounded(result: FitResult, where: Circumstances) -> list[str]:
             of_batch = rows.size * share / max((where.batch == batch).sum(), 1)
             said.append(
                 f"Regime {result.regime_names[k]!r} lies in batch {where.batch_names[batch]!r} alone ({share:.0%} of "
-                f"its rows; it is {of_batch:.0%} of that batch): whether it is an intervention or something about the "
-                "batch, these rows cannot tell."
+                f"its rows; it is {of_batch:.0%} of that batch): these rows cannot show whether it is an intervention "
+                "or an effect of the batch."
             )
     return said

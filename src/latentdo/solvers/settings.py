@@ -1,10 +1,11 @@
-"""Every number by which the solvers could be tuned, each with its reason and, where it was measured, the place.
+"""Every number by which the solvers could be tuned, each with its reason and, where it was measured, a reference.
 
-"search 4" is point 4 of the lab book ``experiments/notes/search.md``, "nonlinear 20" point 20 of ``nonlinear.md``, and
-so on. A number without such a reference is a guess that has held so far; nobody has tried others. None of them may be
-tuned to a single generator. What is not here, because it is no matter of taste: codes and formulas, the floors and
-tolerances of the model (with the formulas they guard, in :mod:`latentdo.model`), and the options of gradient fits, of
-which include the published ones (:class:`.GradientConfiguration`).
+"search 4" is point 4 of the developers' notes ``experiments/notes/search.md``, "nonlinear 20" is point 20 of
+``nonlinear.md``, and so on. A number without such a reference is a guess that has held so far; no other values were
+tried. None of these numbers may be tuned to a single generator. Some numbers are elsewhere, because they are not a
+matter of choice: codes and formulas, the floors and tolerances of the model (beside the formulas that they guard, in
+:mod:`latentdo.model`), and the options of gradient fits, among them the published ones
+(:class:`.GradientConfiguration`).
 """
 
 from __future__ import annotations
@@ -20,21 +21,22 @@ TINY: Final = 1e-300
 """Keeps logarithms and quotients of zero finite."""
 
 EMPTY: Final = 1e-9
-"""A regime, or a Gaussian of a noise, with fewer (soft) rows than this has none."""
+"""A regime, or a Gaussian component of a noise, with fewer (soft) rows than this counts as empty."""
 
 NEGLIGIBLE: Final = 1e-7
-"""Responsibilities below this add nothing that float64 moments would notice, and are skipped."""
+"""Responsibilities below this do not change float64 moments, and are skipped."""
 
 FAINT: Final = 1e-3
-"""Rows that belong to a mechanism with less than this are left out where many networks are fitted, and of sums that are
-subtracted from those of all rows; also the weight of all rows where none follows the mechanism, so that something can
-be fitted."""
+"""Rows with a smaller weight under a mechanism are left out where many networks are fitted, and where sums are
+subtracted from those of all rows. It is also the weight given to all rows where no row follows the mechanism, so that
+something can be fitted."""
 
 UNDECIDED: Final = 1e-12
-"""Probabilities are at least so far from 0 (and 1) when their odds are taken; rows with less are of no regime."""
+"""Probabilities are kept at least this far from 0 (and 1) when their odds are taken; rows with less belong to no
+regime."""
 
 RAREST: Final = 1e-6
-"""Shares of rows are at least so far from 0 and 1 when their odds are taken."""
+"""Shares of rows are kept at least this far from 0 and 1 when their odds are taken."""
 
 WORTHWHILE: Final = 1e-6
 """Smallest gain in nats for which a graph changes: well above the rounding of sums of scores (search, "A climb that
@@ -44,11 +46,11 @@ SCORE_ROUNDING: Final = 1e-9
 """The same within one variable, whose score is a sum of a few terms."""
 
 ORDER_ROUNDING: Final = 1e-12
-"""Orders whose scores differ by less are equal, and the later one is taken: it may lead elsewhere."""
+"""Orders whose scores differ by less count as equal, and the later one is kept, since it may lead elsewhere."""
 
 IMPOSSIBLE: Final = 1e6
-"""How far below every possible parent set an impossible one counts. 1e15 made rounding look like gains, and a climb
-that never ended (search)."""
+"""How far below every possible parent set an impossible one is scored. With 1e15, rounding errors looked like gains,
+and a climb never ended (search)."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Size: what is worth its time
@@ -58,61 +60,64 @@ MAX_VARIABLES: Final = 2000
 """Beyond this the moments of 16 regimes fill gigabytes, and one graph search takes hours."""
 
 BLOCK: Final = 65_536
-"""Rows assigned at once: memory beyond the responsibilities does not grow with n."""
+"""Rows assigned at once, so that memory beyond the responsibilities does not grow with n."""
 
 LINEAR_SEARCH_ROWS: Final = 20_000
-"""Most rows to search structure on with linear mechanisms; more hardly change it."""
+"""Largest number of rows on which structure is searched with linear mechanisms; more rows hardly change the result."""
 
 ROWS_PER_REGIME: Final = 300
-"""Rows that are searched for each regime that is allowed, at least."""
+"""Smallest number of rows searched per regime allowed."""
 
 NETWORK_SEARCH_ROWS: Final = 12_000
-"""Most rows to search structure on with networks; on more they take longer and find the same."""
+"""Largest number of rows on which structure is searched with networks; more rows take longer and give the same
+result."""
 
 SEARCH_STARTS_A_NETWORK: Final = 4
-"""One start of a network by gradient takes as long as many starts of the search: so many of ``n_init`` count as one."""
+"""One start of a network by gradients takes as long as many starts of the search, so this many of ``n_init`` count as
+one."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Regimes and mechanisms: what can be fitted at all
 # ---------------------------------------------------------------------------------------------------------------
 
 STRETCH: Final = 10
-"""Neighbours in time that go together where regimes are proposed: enough to show a shift of one standard deviation, few
-beside the visits that a series can show."""
+"""Neighbouring rows in time that are assigned together where regimes are proposed: enough to show a shift of one
+standard deviation, and few compared with the visits to a regime that a series can show."""
 
 WHITE_LAGS: Final = 20
-"""Rows back to which it is tested whether the past explains all of what neighbours have in common: a few times the rows
-that it may look at (together 7)."""
+"""Number of lags at which residuals are tested for autocorrelation: a few times the number of lags that the model may
+use (together 7)."""
 
 WHITE_LEVEL: Final = 1e-3
-"""Of that test, for all variables together. A wrong rejection costs a second search, in which evidence decides."""
+"""Level of that test, for all variables together. A false rejection costs a second search, in which evidence
+decides."""
 
 DEPENDENT: Final = 0.05
-"""Nats per row that the past has to explain within regimes for a second search: with regimes that overlap, wrong
-guesses leave some, and evidence would decide against it (together 7)."""
+"""Nats per row that the past has to explain within regimes to justify a second search: where regimes overlap, wrong
+assignments leave some dependence, and evidence would reject the result (together 7)."""
 
 RESETTLED: Final = 0.1
-"""Root mean square by which rows have to move, in units of their noise, when the background is fitted again beside the
-regimes that were found: smaller changes are not worth another search."""
+"""Root mean square by which rows have to move, in units of their noise, when the background is fitted again given the
+regimes found: smaller changes do not justify another search."""
 
 MOST_STRETCHES: Final = 15
-"""Stretches of time with a shifted level that are told apart where a rough graph is searched."""
+"""Largest number of stretches of time with a shifted level that are distinguished where a rough graph is searched."""
 
 CONFOUNDED: Final = 0.9
-"""Share of a regime's rows in one batch from which it is said that the two cannot be told apart."""
+"""Share of a regime's rows in one batch from which the two are reported as confounded."""
 
 MIN_ROWS: Final = 10.0
 """A free regime with fewer (soft) rows is dropped."""
 
 ROWS_PER_PARAMETER: Final = 2.0
-"""A mechanism is fitted only to more rows than so many for each of its parameters."""
+"""A mechanism is fitted only if it has more rows per parameter than this."""
 
 OWN_ROWS_PER_PARAMETER: Final = 3.0
-"""The same for an intervened mechanism that uses its parents, and for parents that come late, where networks are
-searched."""
+"""The same for an intervened mechanism that uses its parents and, where networks are searched, for parents that are
+added late."""
 
 OWN_ROWS_PER_GAUSSIAN: Final = 50.0
-"""Rows for each Gaussian of an intervened mechanism's noise below which it has one."""
+"""Rows per Gaussian component below which the noise of an intervened mechanism has a single component."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Structural EM
@@ -122,32 +127,33 @@ EM_STEPS: Final = 10
 """Steps of EM on a fixed graph, unless a move asks for fewer or more."""
 
 EM_TOLERANCE: Final = 0.1
-"""A step of EM that gains fewer nats is the last: differences that decide are of half a nat and more."""
+"""EM stops after a step that gains fewer nats: differences that decide are half a nat or more."""
 
 RELEARN_ROUNDS: Final = 10
-"""Turns of graph search and EM: a bound, since they end when the evidence no longer rises."""
+"""Largest number of alternations of graph search and EM; they end when the evidence no longer rises."""
 
 RELEARN_STEPS: Final = 5
-"""Steps of EM between two graph searches: the next graph changes them anyway."""
+"""Steps of EM between two graph searches; the next graph changes the optimum anyway."""
 
 SETTLE_STEPS: Final = 50
-"""Steps of EM once the graph stands."""
+"""Steps of EM once the graph is final."""
 
 SHARING_ROUNDS: Final = 6
-"""Rounds in which regimes join or leave a reference mechanism before single flips finish the choice. With them at
+"""Rounds in which regimes join or leave a reference mechanism, before single flips complete the choice. With these, at
 least 95 % of 240 random instances reach the brute-force optimum (search 1)."""
 
 ALL_ROWS_STEPS: Final = 5
-"""Steps of EM when a state found on some rows is carried to all of them."""
+"""Steps of EM when a state found on a sample is transferred to all rows."""
 
 ALL_ROWS_ROUNDS: Final = 2
-"""Turns of graph search and EM then: the sample's graph is nearly right."""
+"""Alternations of graph search and EM at that point: the graph of the sample is nearly right."""
 
 ALL_ROWS_TOLERANCE: Final = 1.0
-"""Nats below which such a step, or a pass over rows that are read in parts, is the last."""
+"""EM on all rows, or on rows read in parts, stops after a step that gains fewer nats."""
 
 MAX_PASSES: Final = 20
-"""Passes of EM over rows that are read in parts; a large sample leaves little to do, and three to six are usual."""
+"""Largest number of passes of EM over rows that are read in parts; a large sample leaves little to do, and three to six
+passes are usual."""
 
 GRAPH_PASSES: Final = 2
 """Passes after which the graph is searched again: all rows may show edges that the sample left open."""
@@ -157,84 +163,88 @@ GRAPH_PASSES: Final = 2
 # ---------------------------------------------------------------------------------------------------------------
 
 START_NAMES: Final = ("residual", "mixture", "residual", "k-means")
-"""Kinds of starts in turn. Where regimes overlap only the residual start works (search 4); elsewhere a mixture with
-births and merges reached what EM from the truth reaches (search 3)."""
+"""Kinds of starts, in turn. Where regimes overlap, only the residual start works (search 4); elsewhere a mixture with
+splits and merges reached the same optimum as EM from the truth (search 3)."""
 
 AGREEMENT: Final = 0.5
 """Two starts that end within this many nats of each other have found the same optimum (gradient 6.4)."""
 
 DOUBT_AFTER: Final = 2
-"""Starts after which one regime is tried where regimes overlap: if it wins, more starts would only fit noise better."""
+"""Number of starts after which a single regime is tried where regimes overlap: if it wins, more starts would only fit
+noise better."""
 
 ANNEALING: Final = (-40.0, -20.0, -10.0)
-"""Target priors of the first rounds from a clustering: wrong clusters must not buy targets before they are mended."""
+"""Target priors of the first rounds from a clustering: wrong clusters must not acquire targets before they are
+corrected."""
 
 ANNEALING_ROUNDS: Final = 3
-"""Turns of graph search and EM with each of these priors."""
+"""Alternations of graph search and EM with each of these priors."""
 
 RESIDUAL_ROWS: Final = 2000
-"""Rows on which parent sets are scored by minority mixtures; the minorities themselves are then found in all rows.
-With 6000 nothing was gained (search 6)."""
+"""Rows on which parent sets are scored by mixtures with a minority mechanism; the minorities themselves are then found
+in all rows. 6000 rows gained nothing (search 6)."""
 
 RESIDUAL_CANDIDATES: Final = 7
-"""Candidate parents in that scoring; with nine, and fresh starts for all sets, it took ten times as long (search 4)."""
+"""Candidate parents in that scoring; nine candidates, with fresh starts for all sets, took ten times as long (search
+4)."""
 
 WIDE: Final = 50
-"""With more variables than this, scoring is most of the work of a start, and :data:`WIDE_CANDIDATES` do as well."""
+"""With more variables than this, scoring takes most of the time of a start, and :data:`WIDE_CANDIDATES` suffice."""
 
 WIDE_CANDIDATES: Final = 5
 """Candidate parents in that scoring, in wide tables."""
 
 SMALL_LINEAR_SET: Final = 1
-"""Parent sets up to this size try every first guess of the minority; larger ones go on from subsets (search 4)."""
+"""Parent sets up to this size try every initial guess of the minority; larger ones continue from their subsets (search
+4)."""
 
 MINORITY_STEPS: Final = 20
 """Steps of EM for one parent set's minority."""
 
 MINORITY_TOLERANCE: Final = 0.1
-"""Nats below which such a step, or one of a split's, is the last."""
+"""This EM, and that of splits, stops after a step that gains fewer nats."""
 
 FINAL_MINORITY_STEPS: Final = 200
 """Steps of EM for the minorities in all rows, once the parents are chosen."""
 
 FINAL_MINORITY_TOLERANCE: Final = 0.01
-"""Nats below which such a step is the last."""
+"""This EM stops after a step that gains fewer nats."""
 
 MINORITY_TAIL: Final = 0.1
-"""First guesses of who the minority is: this share of the rows, at either end of the values or in their middle."""
+"""Initial guesses of the minority: this share of the rows, at either end of the values or in their middle."""
 
 MINORITY_CERTAINTY: Final = 0.9
-"""Probability with which a guess says so: EM must be able to leave it."""
+"""Probability that such a guess gives to its rows: EM must be able to leave the guess."""
 
 CHANCE_FACTOR: Final = 5.0
-"""Minorities that coincide make a regime of their own if they do so this many times more often than by chance, and"""
+"""Minorities that coincide become a regime of their own if they do so this many times more often than by chance, and"""
 
 CHANCE_MARGIN: Final = 10.0
-"""in so many rows more."""
+"""in at least this many rows more than by chance."""
 
 RESIDUAL_STEPS: Final = 30
-"""Steps of EM with the targets that the residual start proposes held fixed (longer: no gain, search 6)."""
+"""Steps of EM with the targets proposed by the residual start held fixed (more steps: no gain, search 6)."""
 
 RESIDUAL_LABELLED_STEPS: Final = 20
-"""Steps of EM from there where labels say something of the targets, which are then free."""
+"""Further steps of EM where labels carry information about targets, which are then free."""
 
 ROWS_PER_CLUSTER: Final = 20
-"""A clustering has no more clusters than there are such groups of rows."""
+"""A clustering has at most one cluster per this many rows."""
 
 ROWS_PER_COVARIANCE: Final = 5
-"""Rows for each variable below which clusters have diagonal covariances."""
+"""Rows per variable below which clusters have diagonal covariances."""
 
 CLUSTER_RIDGE: Final = 1e-6
-"""Added to the variances of clusters (that of scikit-learn)."""
+"""Added to the variances of clusters (the default of scikit-learn)."""
 
 CLAIM: Final = 0.5
-"""Labelled (soft) rows from which on a cluster belongs to a label."""
+"""Labelled (soft) rows from which a cluster is identified with a label."""
 
 LABELLED_ROWS: Final = 5
-"""Labelled rows for each variable and label from which on a model of them assigns the others."""
+"""Labelled rows per variable and label from which a model of them assigns the other rows."""
 
 LABELLED_ROUNDS: Final = 2
-"""Turns of graph search and EM for that model."""
+"""Alternations of graph search and EM for that model."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Births and merges of regimes, linear mechanisms
@@ -247,16 +257,17 @@ PROBE_ROWS: Final = 1500
 """Rows of a regime on which its possible splits are compared."""
 
 MEMBERSHIP: Final = 0.02
-"""Probability from which on a row takes part in the splits of a regime."""
+"""Probability from which a row takes part in the splits of a regime."""
 
 BIRTH_WORTH: Final = 1.5
-"""Times log(n) that a split must gain to be tried: what a weight, a mean and a variance cost, half of log(n) each."""
+"""Multiple of log(n) that a split must gain to be tried: the cost of a weight, a mean and a variance, half of log(n)
+each."""
 
 SPLIT_MISFITS: Final = (0.1, 0.35, 0.7)
-"""Who might leave a regime: these shares of its rows, those that the mechanism explains worst."""
+"""Initial guesses for a split: these shares of the regime's rows, namely those that its mechanism explains worst."""
 
 SPLIT_TAIL: Final = 0.15
-"""And this share, at either end of the values."""
+"""A further guess: this share of the rows, at either end of the values."""
 
 SPLIT_GLANCE: Final = 4
 """Steps of EM by which such guesses are compared."""
@@ -268,29 +279,30 @@ SPLIT_EXTENSION_STEPS: Final = 10
 """Steps of EM that carry a split from the probed rows to all of a regime."""
 
 BIRTH_GAIN: Final = 1.0
-"""Nats by which a birth must raise the evidence."""
+"""Nats by which a split must raise the evidence."""
 
 BIRTH_ROUNDS: Final = 25
-"""Rounds of births, merges and graph search."""
+"""Rounds of splits, merges and graph search."""
 
 MAX_ROUNDS_AT_LIMIT: Final = 8
-"""Rounds of births with as many regimes as are allowed: evidence may rise with every one (search, "Cytometry")."""
+"""Rounds of splits at the largest number of regimes allowed: the evidence may rise in every one (search,
+"Cytometry")."""
 
 BIRTH_TRIES: Final = 8
-"""Births that are tried in one round."""
+"""Splits tried in one round."""
 
 BIRTH_TRIES_AT_LIMIT: Final = 3
-"""The same where every birth costs a merge."""
+"""The same where every split requires a merge."""
 
 HELD_STEPS: Final = 3
-"""Steps of EM in which a regime has to do without a target: where that was right, the first one or two showed it."""
+"""Steps of EM after a target is removed: where the removal was right, the first one or two steps showed it."""
 
 TARGET_TRIES: Final = 12
-"""Targets, one after another, that the evidence does not do without, after which no more are tried; those of the
-largest regimes come first, where it mattered."""
+"""Number of consecutive targets whose removal lowers the evidence after which no more are tried; targets of the largest
+regimes, where removals succeeded, come first."""
 
 GRAPH_GAIN: Final = 0.5
-"""Nats by which a new graph must raise the evidence for another round of births."""
+"""Nats by which a new graph must raise the evidence to justify another round of splits."""
 
 MERGE_TRIES: Final = 3
 """Merges, the most promising first, that are tried before a state counts as having none.
@@ -298,28 +310,28 @@ MERGE_TRIES: Final = 3
 Of pairs by the variational bound; of all regimes that one variable tells apart by how many regimes hit it."""
 
 DROP_TRIES: Final = 4
-"""Regimes, those that are missed least with all mechanisms as they are, that are tried to be done without."""
+"""Number of regimes whose removal is tried, starting with those whose removal costs least with all mechanisms fixed."""
 
 SEVERAL_MERGES_STEPS: Final = 5
-"""Steps of EM after several merges at once: more merges follow."""
+"""Steps of EM after several merges at once; more merges follow."""
 
 MAX_TAILS: Final = 30
-"""Variables whose tails are tried in one round."""
+"""Number of variables whose tails are tried in one round."""
 
 TAIL: Final = 0.12
-"""Share of the rows at either end of a variable from which a regime may grow (search 5)."""
+"""Share of the rows at either end of a variable from which a new regime may grow (search 5)."""
 
 TAIL_SHARE: Final = 0.8
-"""Part of each such row that the new regime gets."""
+"""Responsibility of the new regime for each of these rows."""
 
 TAIL_STEPS: Final = 12
-"""Steps of EM in which it keeps its target before it has to pay (search 5)."""
+"""Steps of EM in which the new regime keeps its target before the evidence has to justify it (search 5)."""
 
 TAIL_LOSS: Final = 3.0
-"""Times log(n) that the evidence may have fallen by then."""
+"""Multiple of log(n) by which the evidence may have fallen by then."""
 
 FREE_TAIL_STEPS: Final = 30
-"""Steps of EM after that, where regimes that overlap move slowly,"""
+"""Further steps of EM, where overlapping regimes move slowly,"""
 
 FREE_TAIL_TOLERANCE: Final = 0.02
 """and the nats below which one of these steps is the last."""
@@ -332,34 +344,34 @@ EXACT_LIMIT: Final = 12
 """Up to this many variables dynamic programming over subsets takes well under a second."""
 
 MAX_CANDIDATES: Final = 10
-"""Candidate parents of a variable in larger problems: 2^10 parent sets each. Thirteen took eight times as long (search,
-"Dense graphs")."""
+"""Candidate parents of a variable in larger problems: 2^10 parent sets each. Thirteen candidates took eight times as
+long (search, "Dense graphs")."""
 
 SPARE: Final = 4
-"""Places among the candidates that current parents leave to others."""
+"""Places among the candidates that are reserved for variables other than the current parents."""
 
 SHORT_LIST: Final = 24
-"""Parents that stay in the race after the first round of a greedy selection."""
+"""Number of candidate parents kept after the first round of a greedy selection."""
 
 PARTIAL_RIDGE: Final = 1e-9
 """Share of the mean variance that is added before partial correlations are taken."""
 
 MAX_ORDER_SWEEPS: Final = 200
-"""Sweeps over all variables in one climb; a few are enough unless rounding plays tricks (search)."""
+"""Sweeps over all variables in one climb; a few are enough unless rounding errors interfere (search)."""
 
 ORDER_SHAKES: Final = 50
 """Perturbed restarts of an order search."""
 
 LONGEST_SHAKE: Final = 3
-"""Blocks moved in one shake, and variables in a block, at most: enough to leave a local optimum without losing the
-rest of the order."""
+"""Largest number of blocks moved in one perturbation, and of variables in a block: enough to leave a local optimum
+without losing the rest of the order."""
 
 WALK_LIMIT: Final = 50
-"""Variables up to which walks through the order are worth their time: at 60 with four edges each they took more than
-six minutes (search, "Dense graphs")."""
+"""Number of variables up to which walks through the order are worth their time: with 60 variables and four edges each,
+they took more than six minutes (search, "Dense graphs")."""
 
 WALK_REACH: Final = 20
-"""Places that a variable walks either way; longer ways are left to the search in tables."""
+"""Number of places that a variable may move in either direction; longer moves are left to the search in tables."""
 
 MAX_WALK_SWEEPS: Final = 20
 """Sweeps of walks over all variables; a few are enough."""
@@ -375,34 +387,34 @@ NEGLIGIBLE_LOG: Final = -40.0
 """Log-probability below which a layering cannot change any marginal in float64."""
 
 SAMPLED_DAGS: Final = 500
-"""DAGs sampled for what has no exact sum: of independent ones the standard error is at most 2.2 %."""
+"""DAGs sampled where there is no exact sum: if they were independent, the standard error would be at most 2.2 %."""
 
 SAMPLE_THINNING: Final = 20
-"""Steps for each variable between two sampled orders."""
+"""Steps per variable between two sampled orders."""
 
 BURN_IN: Final = 5
-"""One in so many samples is drawn, and forgotten, before the first; sampling starts at a good DAG."""
+"""The burn-in is this fraction (one in 5) of the number of samples; sampling starts at a good DAG."""
 
 ORDER_STEP: Final = 4
-"""Places that a variable moves at most in one step of the sampler."""
+"""Largest number of places that a variable moves in one step of the sampler."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # One regime: what hidden interventions have to beat
 # ---------------------------------------------------------------------------------------------------------------
 
 SCEPTICISM: Final = 2.0
-"""Hidden interventions must beat one regime by this many times log(n) nats, the error that either evidence may have
-(search, "False alarms")."""
+"""Hidden interventions must beat a single regime by this multiple of log(n) nats, the error that either evidence may
+have (search, "False alarms")."""
 
 MAX_NOISE_GAUSSIANS: Final = 3
-"""Gaussians in the flexible noise of one regime: two or three left false alarms, which sinh-arcsinh noise caught
-(search, "False alarms")."""
+"""Gaussian components in the flexible noise of a single regime: two or three left false alarms, which sinh-arcsinh
+noise caught (search, "False alarms")."""
 
 MAX_NOISE_ROWS: Final = 2000
 """The shape of that noise is learnt from at most this many rows, and its gain scaled to all."""
 
 DETERMINED: Final = 10.0
-"""A variable whose noise is below this many times the floor of variances has only rounding for noise."""
+"""A variable whose noise variance is below this multiple of the variance floor has no noise but rounding."""
 
 SINH_RANGE: Final = 50.0
 """Arguments of the sinh-arcsinh density are cut off here, long before float64 overflows."""
@@ -415,79 +427,82 @@ SINH_BOUNDS: Final = ((-5.0, 5.0), (-5.0, 5.0), (-2.0, 2.0), (-5.0, 5.0))
 # ---------------------------------------------------------------------------------------------------------------
 
 FILLING_SWEEPS: Final = 15
-"""Turns of draws and parameters. The share of hidden cells decides how many are needed; for a fifth, five would do."""
+"""Alternations of draws and parameter updates. The number needed depends on the share of hidden cells; for a fifth,
+five would suffice."""
 
 FILLING_STEPS: Final = 2
-"""Steps of EM in each turn of a mixture, from where the last one ended."""
+"""Steps of EM in each alternation, started from the previous mixture."""
 
 FILLING_ROUNDS: Final = 2
-"""How often the number of Gaussians is chosen: the first time by values that were drawn from a single one."""
+"""How often the number of Gaussian components is chosen: the first time from values drawn from a single Gaussian."""
 
 FILLING_MIXTURE: Final = 8
-"""Gaussians at most: tables with four regimes take three to five (noise, atoms)."""
+"""Largest number of Gaussian components: tables with four regimes need three to five (noise, atoms)."""
 
 FILLING_STARTS: Final = 2
-"""Starts of each mixture that is compared."""
+"""Starts of each mixture compared."""
 
 FILLING_ROWS: Final = 5000
-"""Most rows that mixtures are fitted to; values are drawn in all."""
+"""Largest number of rows to which mixtures are fitted; values are drawn in all rows."""
 
 WHOLE_ROWS: Final = 20
-"""Rows per variable without a missing cell from which on a fit to them comes first. It is the better beginning: draws
-that know nothing of regimes blur them (missing.md, 1)."""
+"""Complete rows per variable from which a fit to the complete rows comes first. This is the better start: draws that
+ignore regimes blur them (missing.md, 1)."""
 
 MISSING_ROUNDS: Final = 2
-"""How often missing cells are drawn from what was fitted: then all rows are searched afresh, and later the fit goes on
-(missing.md, 1 and 2)."""
+"""How often missing cells are drawn from the fit: after the first draw all rows are searched afresh, after the second
+the fit continues (missing.md, 1 and 2)."""
 
 FILLING_RIDGE: Final = 1e-4
-"""Added to variances of standardised columns: copies of columns would leave no noise."""
+"""Added to the variances of standardised columns: copies of columns would otherwise leave no noise."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Any family of mechanisms, fitted to weighted rows
 # ---------------------------------------------------------------------------------------------------------------
 
 FAMILY_SEARCH_ROWS: Final = 5000
-"""Most rows to search structure on: the time of every fit grows with them."""
+"""Largest number of rows on which structure is searched, since the time of every fit grows with them."""
 
 MINORITIES_STEPS: Final = 20
-"""Steps of EM in which each of the regimes that are born together keeps the one target it was born for."""
+"""Steps of EM in which each of the regimes that start together keeps its one target."""
 
 SUREST: Final = 1e-6
-"""How sure a row can be, in one variable, to leave or to stay: the other variables have a say."""
+"""A single variable assigns a row to a regime with a probability between this and its complement: other variables may
+contradict it."""
 
 FAMILY_RESTARTS: Final = 2
-"""How often regimes are born anew on the graph found so far, as long as that is better (noise, "Born again")."""
+"""How often regimes are grown afresh on the graph found so far, as long as that raises the evidence (noise, "Born
+again")."""
 
 FAMILY_ROUNDS_AT_LIMIT: Final = 0
-"""Rounds of births with as many regimes as are allowed: each of them costs merges, and took most of the time on the
-light tunnel."""
+"""Rounds of splits at the largest number of regimes allowed: each requires merges, and they took most of the time on
+the light tunnel."""
 
 FAMILY_CANDIDATES: Final = 6
-"""Candidate parents of a variable: 2^6 parent sets, each of which costs a fit per regime."""
+"""Candidate parents of a variable: 2^6 parent sets, each of which costs one fit per regime."""
 
 FAMILY_ROUNDS: Final = 3
 """How often regimes may join or leave a reference mechanism, each time with a fit."""
 
 FAMILY_TABLES: Final = 4
-"""How often tables of parent sets are made anew around the best graph of the last ones, where columns are discrete:
-what sets without a fit are said to explain is rougher there (kinds, "Rough tables")."""
+"""How often tables of parent sets are rebuilt around the best graph of the previous ones, where columns are discrete:
+scores of sets without a fit are rougher there (kinds, "Rough tables")."""
 
 FAMILY_GAIN: Final = 0.1
-"""Smallest gain in nats for which an edge changes: what the fits of either side may miss."""
+"""Smallest gain in nats for which an edge changes: the accuracy of the fits on either side."""
 
 FAMILY_HOPELESS: Final = 7.0
-"""Nats by which a parent set may be behind in scores without a fit and still be fitted: a set that stays seven behind
-has a probability below 1e-3."""
+"""Nats by which a parent set may be behind in scores without a fit and still be fitted: a set that remains seven nats
+behind has a probability below 1e-3."""
 
 FAMILY_DOUBT: Final = 2.0
-"""The same for sets with one more parent while a graph is climbed: what needless parents gain by a fit of their own."""
+"""The same for sets with one more parent during hill climbing: what superfluous parents gain by a fit of their own."""
 
 SHARING_FUNCTIONS: Final = 4
-"""Functions of every parent by which it is guessed who shares a mechanism: the bulk of a curve."""
+"""Functions of every parent used to guess which regimes share a mechanism: the main part of a curve."""
 
 FAMILY_GLANCE: Final = 2
-"""Steps of EM by which guesses of who leaves a regime are compared."""
+"""Steps of EM by which initial guesses of a split are compared."""
 
 FAMILY_DISCRETE_GLANCE: Final = 8
 """The same for discrete variables, whose two mechanisms overlap (kinds, "Births")."""
@@ -496,34 +511,36 @@ FAMILY_SPLIT_STEPS: Final = 6
 """Steps for the best of them."""
 
 FAMILY_EXCEPTION_STEPS: Final = 10
-"""The same where an exception may be the rule: both overlap more."""
+"""The same where the minority may turn out to be the majority: the two overlap more."""
 
 FAMILY_FAINT: Final = 1e-4
-"""Rows of less weight are left out of a fit."""
+"""Rows with a smaller weight are left out of a fit."""
 
 FAMILY_STILL: Final = 1.0
-"""Rows that may have come or gone, in all, before a mechanism is fitted again: a fit is a maximum, so that what is lost
-goes with their square."""
+"""Total change in the weights of rows, in rows, before a mechanism is fitted again: a fit is a maximum, so the loss
+grows only with the square of this change."""
 
 SPLIT_STILL: Final = 0.005
-"""Share of the rows that may have come or gone before those who follow a mechanism are split anew: fewer than the
-smallest regime that pays."""
+"""Share of the rows whose weights may change before the rows of a mechanism are split afresh: fewer than in the
+smallest regime that the evidence supports."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: fits
 # ---------------------------------------------------------------------------------------------------------------
 
 UNITS: Final = 8
-"""Rectified units of a network; mechanisms of the paper's benchmark have 5, and 12 were not better (nonlinear 4)."""
+"""Rectified units of a network; mechanisms of the paper's benchmark have 5, and 12 units were no better (nonlinear
+4)."""
 
 UNIT_STEPS: Final = 15
-"""Steps of a fit after a unit was dropped,"""
+"""Steps of a fit after a unit is dropped,"""
 
 UNIT_TRIES: Final = 2
-"""and units, those that are missed least, that are tried before all are needed."""
+"""and number of units, starting with the least important, whose removal is tried before all count as needed."""
 
 FIT_STARTS: Final = 3
-"""Random starts of a fit: residuals are then those of the true noise for up to four parents (nonlinear 4, 34)."""
+"""Random starts of a fit: residuals are then at the level of the true noise for up to four parents (nonlinear 4,
+34)."""
 
 START_ROWS: Final = 1500
 """Rows on which starts are compared (nonlinear 4)."""
@@ -532,25 +549,25 @@ START_STEPS: Final = 25
 """Steps of each start on them."""
 
 HEAVY: Final = 0.3
-"""Share of the largest weight from which on a row may be among them."""
+"""Share of the largest weight from which a row may be among these rows."""
 
 FIT_STEPS: Final = 30
-"""Steps on all rows from the best start; 200 leave the same residuals (nonlinear 34)."""
+"""Steps on all rows from the best start; 200 steps leave the same residuals (nonlinear 34)."""
 
 FIT_TOLERANCE: Final = 1e-4
 """Share of the sum of squares below which a step gains nothing."""
 
 SLOW_STEPS: Final = 2
-"""Such steps in a row that end a fit."""
+"""Number of consecutive such steps that ends a fit."""
 
 DAMPING: Final = 1e-2
 """Damping of the first step."""
 
 DAMPING_FACTOR: Final = 5.0
-"""By which it grows after a step that failed, and falls after one that did not."""
+"""Factor by which it grows after a step that failed, and falls after one that succeeded."""
 
 SINGULAR_FACTOR: Final = 10.0
-"""By which it grows where the equations could not be solved."""
+"""Factor by which it grows where the equations could not be solved."""
 
 LEAST_DAMPING: Final = 1e-10
 """It never falls below this."""
@@ -559,33 +576,33 @@ DAMPING_TRIES: Final = 6
 """Dampings tried for one step before the fit ends."""
 
 DAMPING_FLOOR: Final = 1e-9
-"""Scale of a parameter that no row moves, for each row: dead units are damped, too."""
+"""Scale, per row, of a parameter that no row moves, so that dead units are damped too."""
 
 RIDGE: Final = 1e-12
-"""Keeps the normal equations definite where units are dead or inputs collinear, for each row."""
+"""Per row; keeps the normal equations definite where units are dead or inputs collinear."""
 
 START_RIDGE: Final = 1e-6
-"""The same for the last layer of a random start, whose directions may be nearly alike."""
+"""The same for the last layer of a random start, whose directions may be nearly parallel."""
 
 OWN_RIDGE: Final = 1e-9
 """The same for intervened mechanisms."""
 
 MECHANISM_STEPS: Final = 3
-"""Steps of a fit that goes on from the last one, as in every round of EM."""
+"""Steps of a fit that continues from the previous one, as in every round of EM."""
 
 MECHANISM_ROUNDS: Final = 2
-"""Turns of network and mixed noise in such a fit."""
+"""Alternations of network and mixed noise in such a fit."""
 
 SEARCH_NOISE: Final = 1
-"""Gaussians in the noise while structure is searched, whatever the density: mixed noise explains bad fits too well
-(nonlinear 10, 24)."""
+"""Gaussian components in the noise while structure is searched, whatever the density: mixed noise explains bad fits too
+well (nonlinear 10, 24)."""
 
 MIXED_NOISE: Final = 3
-"""Gaussians in mixed noise, which hidden regimes have to beat, too: enough for what is neither Gaussian nor of one
-width."""
+"""Gaussian components in mixed noise, which hidden regimes also have to beat: enough for noise that is neither Gaussian
+nor of constant width."""
 
 NOISE_VARIANCES: Final = (0.05, 2.0)
-"""Variances with which mixed noise starts, from the first to the second, as shares of the whole."""
+"""Smallest and largest variance with which mixed noise starts, as shares of the total."""
 
 FRESH_NOISE_STEPS: Final = 15
 """Steps of EM for mixed noise from there,"""
@@ -604,20 +621,20 @@ FEATURES: Final = 48
 """Random features of a parent set, besides its variables themselves (nonlinear 1)."""
 
 MAX_PARENT_SETS: Final = 6000
-"""Parent sets scored in all: what fits decides how many candidate parents a variable has,"""
+"""Parent sets scored in total, which limits the candidate parents of a variable,"""
 
 FEWEST_CANDIDATES: Final = 3
-"""but at least these."""
+"""but to no fewer than this."""
 
 PARAMETERS_AN_EDGE: Final = 6.0
-"""What a parent costs, in parameters: a few of the random features are there because of it. With 3 log n for an edge no
+"""Cost of a parent, in parameters: a few of the random features are present because of it. With 3 log n per edge, no
 true edge was violated in eight tables (nonlinear 2)."""
 
 SMALL_SET: Final = 2
-"""Parent sets up to this size try every first guess of the minority; larger ones continue from their subsets."""
+"""Parent sets up to this size try every initial guess of the minority; larger ones continue from their subsets."""
 
 MOVED: Final = 0.05
-"""Minorities that differ less than this, in the mean over rows, are the same."""
+"""Minorities that differ by less than this, on average over rows, count as the same."""
 
 ROUGH_STEPS: Final = 10
 """Steps of EM from a guess,"""
@@ -626,19 +643,19 @@ HANDED_STEPS: Final = 5
 """and from the minority of a smaller or larger parent set (nonlinear 2)."""
 
 ROUGH_TOLERANCE: Final = 2.0
-"""Nats below which such a step is the last: scores of random features are not exact to more."""
+"""This EM stops after a step that gains fewer nats: scores of random features are no more exact."""
 
 ROUGH_RIDGE: Final = 1e-7
 """Added to the diagonal of products of features found by subtraction, whose rounding could make them singular."""
 
 FEWEST_MINORITY: Final = 8.0
-"""A minority with fewer rows is none."""
+"""Smallest number of rows in a minority."""
 
 LARGEST_LABEL: Final = 0.9
-"""Share of the rows from which on a label is no guess of a minority."""
+"""Share of the rows from which a label is not used as a guess of a minority."""
 
 MINORITY_DOUBT: Final = 0.02
-"""Probability that a guess leaves to rows that it does not name."""
+"""Probability that a guess gives to rows outside it."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: regimes
@@ -651,19 +668,19 @@ FIRST_STEPS: Final = 12
 """Steps of EM with the first regimes."""
 
 NETWORK_EM_TOLERANCE: Final = 1.0
-"""Nats below which a step of EM with networks is the last."""
+"""EM with networks stops after a step that gains fewer nats."""
 
 TRIAL_STEPS: Final = 4
 """Steps of EM with networks after a change of their weights, of targets or of an edge."""
 
 MOVE_GAIN: Final = 1.0
-"""Nats that a network fitted again must gain to be taken."""
+"""Nats that a refitted network must gain to be accepted."""
 
 MAX_TRIES: Final = 6
-"""Moves of one kind that are tried before giving up on the kind: each costs a few rounds of EM."""
+"""Moves of one kind that are tried before the kind is abandoned: each costs a few rounds of EM."""
 
 REFIT_STARTS: Final = 4
-"""Random starts of networks whose residuals are not of one width,"""
+"""Random starts of networks whose residuals do not have constant width,"""
 
 REFIT_STEPS: Final = 120
 """the steps of their fits,"""
@@ -675,13 +692,13 @@ TARGET_GAIN: Final = 0.5
 """Nats that a change of targets must gain."""
 
 SIMPLIFY_STARTS: Final = 2
-"""Random starts of a network that tries to do without a target, besides its own weights,"""
+"""Random starts, besides its own weights, of a network whose target is removed,"""
 
 SIMPLIFY_STEPS: Final = 60
 """the steps of its fit (nonlinear 8),"""
 
 BIRTH_PER_ROW: Final = 0.01
-"""Nats a row that a birth must gain: networks are never perfect, and new regimes would mend them bit by bit
+"""Nats per row that a split must gain: networks are never perfect, and new regimes would correct them bit by bit
 (nonlinear 19)."""
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -689,28 +706,30 @@ BIRTH_PER_ROW: Final = 0.01
 # ---------------------------------------------------------------------------------------------------------------
 
 ENOUGH: Final = 500
-"""Rows of other regimes that show a mechanism's noise well (nonlinear 35)."""
+"""Rows of other regimes that suffice to show the noise of a mechanism (nonlinear 35)."""
 
 LEAVING_ROWS_PER_PARENT: Final = 5
-"""Rows for each parameter of a line below which those that leave cannot show an intervention."""
+"""Rows per parameter of a line below which the rows that are split off cannot show an intervention."""
 
 STILL_EXPLAINED: Final = 0.5
-"""Rows that leave, and of whose spread a line explains more than this, show a bad network (nonlinear 7),"""
+"""If a line explains more than this share of their variance, rows that are split off indicate a bad network (nonlinear
+7),"""
 
 NOISIER: Final = 10.0
-"""unless interventions may be imperfect and these rows have this many times the usual noise."""
+"""unless interventions may be imperfect and the noise of these rows is this many times the usual one."""
 
 COMMON: Final = 0.5
-"""Rows that leave a mechanism in other regimes this many times as often as here are no regime (nonlinear 26)."""
+"""Rows that deviate from a mechanism are not a regime if such rows are at least this many times as frequent in other
+regimes (nonlinear 26)."""
 
 PEAKS: Final = 6
-"""Gaussians that are fitted to a target's values at most before those that overlap are joined (nonlinear 38)."""
+"""Largest number of Gaussians fitted to the values of a target before overlapping ones are merged (nonlinear 38)."""
 
 CLEAR: Final = 0.97
-"""Mean certainty with which every row of a regime must belong to one of its parts."""
+"""Mean certainty with which the rows of a regime must belong to one of its parts."""
 
 SMALLEST_PART: Final = 0.05
-"""Share of a regime's rows that a part must have."""
+"""Smallest share of a regime's rows in a part."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: what moves between regimes (nonlinear 16)
@@ -721,20 +740,20 @@ CRITICAL: Final = 1.63
 ``sqrt(1/n + 1/m)`` (Kolmogorov and Smirnov)."""
 
 SMALL_SHIFT: Final = 0.2
-"""Two distributions count as equal only if a larger distance than this would have shown."""
+"""Two distributions count as equal only if a larger distance than this would have been detected."""
 
 LARGE_SHIFT: Final = 0.3
-"""Two distributions that are farther apart than this differ clearly: what depends on the variable should move too."""
+"""Two distributions farther apart than this differ clearly: variables that depend on this one should move too."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: parents and directions
 # ---------------------------------------------------------------------------------------------------------------
 
 ROWS_PER_UNIT: Final = 3
-"""Rows for each unit below which nothing can be said of a variable's parents."""
+"""Rows per unit below which the parents of a variable cannot be determined."""
 
 FULL_STEPS: Final = 40
-"""Steps of the fit with all predecessors, before any is dropped, and of a fresh one beside it;"""
+"""Steps of the fit with all predecessors, before any is dropped, and of a fresh fit beside it;"""
 
 FULL_NOISE_STEPS: Final = 10
 """steps of the latter with the noise of the former."""
@@ -743,16 +762,17 @@ ELIMINATION_STEPS: Final = 15
 """Steps of a fit with one input fewer, or more."""
 
 LIFT_GAIN: Final = 0.5
-"""Nats by which a smaller network must be luckier for the larger one to go on from it (nonlinear 6),"""
+"""Nats by which a smaller network must be better for the larger one to continue from it (nonlinear 6),"""
 
 LIFTS_PER_INPUT: Final = 3
-"""and how often that may happen, for each input."""
+"""and how often that may happen, per input."""
 
 WIDTHS: Final = (UNITS, 12)
-"""Units that a smaller parent set may have before a larger one is believed (nonlinear 36)."""
+"""Units that a smaller parent set may use before a larger set is accepted (nonlinear 36)."""
 
 WORTH: Final = 2.0
-"""Times the mean square that all parents leave: fewer parents that leave more cannot be right (nonlinear 36)."""
+"""Multiple of the mean square residual with all parents: a smaller set that leaves more cannot be right (nonlinear
+36)."""
 
 GLANCE_ROWS: Final = 1500
 """Rows on which the next parent is chosen,"""
@@ -770,56 +790,56 @@ FRESH_STEPS: Final = 60
 """steps on all rows"""
 
 FINALISTS: Final = 3
-"""from so many of them."""
+"""from this many of them."""
 
 SCREENED_ROWS: Final = 3000
-"""Rows on which parents are looked for that were not among the candidates,"""
+"""Rows on which variables outside the candidates are screened as parents,"""
 
 SCREEN_FEATURES: Final = 12
-"""and random features of each, alone and with the parents there are: enough to show that it matters."""
+"""and random features of each, alone and with the present parents: enough to show that it matters."""
 
 TURN_ROWS: Final = 3000
-"""Rows on which edges that may be turned are compared."""
+"""Rows on which reversals of edges are compared."""
 
 UNTURNED: Final = 20.0
-"""Nats lost by turning an edge from which on its direction counts as certain: e^-20 is nothing to anybody."""
+"""Nats lost by reversing an edge from which its direction counts as certain: e^-20 is negligible."""
 
 TURNS_PER_VARIABLE: Final = 0.5
-"""Edges that are tried the other way round: six of ten variables were enough (nonlinear 9)."""
+"""Edges tried in the reverse direction, per variable: six for ten variables were enough (nonlinear 9)."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Networks: stages
 # ---------------------------------------------------------------------------------------------------------------
 
 NETWORK_START_NAMES: Final = ("minorities", "mixture", "mixture")
-"""Kinds of starts in turn, the slower one first. With one to three targets per regime a mixture led to ARI 0.997 where
-minorities had 0.55 (nonlinear 48)."""
+"""Kinds of starts, in turn, the slower one first. With one to three targets per regime, a mixture led to ARI 0.997
+where minorities led to 0.55 (nonlinear 48)."""
 
 START_GAIN: Final = 0.1
-"""Nats per row by which a later start must be better while all predecessors are inputs. A start with a regime too few
+"""Nats per row by which a later start must be better while all predecessors are inputs. A start with one regime too few
 had 0.04 more; where minorities failed, a mixture had 0.25 and 2 more (nonlinear 49, 54)."""
 
 WIDEST: Final = 40
-"""Variables above which the order is that of the curves found before: rough scores of all pairs would take minutes."""
+"""Number of variables above which the order is taken from the curves found before: rough scores of all pairs would take
+minutes."""
 
 LOOKS: Final = 2
-"""Further looks for the order, each with the regimes that the last one led to (nonlinear 18, 32)."""
+"""Further searches for the order, each with the regimes that the previous one led to (nonlinear 18, 32)."""
 
 LOOK_GAIN: Final = 1.0
-"""Nats by which another order must be better where it needs no more coincidences."""
+"""Nats by which another order must be better if it needs no more coincidences."""
 
 MISFIT: Final = 0.25
-"""Nats per row by which evidence may be wrong because noise is not what the networks assume (nonlinear 18, 28),"""
+"""Nats per row by which evidence may be wrong because the noise is not what the networks assume (nonlinear 18, 28),"""
 
 MIXED_MISFIT: Final = 2.0
 """times this where noise may be mixed (nonlinear 32)."""
 
 LUCK: Final = 0.1
-"""Nats per row that networks with mixed noise may gain by an edge the wrong way round, or a target too many
-(nonlinear 39)."""
+"""Nats per row that networks with mixed noise may gain by a reversed edge, or by one target too many (nonlinear 39)."""
 
 SETTLED: Final = 0.97
-"""Agreement (adjusted Rand index) of the regimes with those that the order was found with, at which it stands
+"""Agreement (adjusted Rand index) of the regimes with those for which the order was found, at which the order is final
 (nonlinear 38)."""
 
 REMAINING: Final[Mapping[str, float]] = {
@@ -832,7 +852,7 @@ REMAINING: Final[Mapping[str, float]] = {
 # ---------------------------------------------------------------------------------------------------------------
 
 CURVE_ROWS: Final = 500
-"""Rows, of the table and of a variable, below which curves are not looked for."""
+"""Number of rows, in the table and per variable, below which curves are not tried."""
 
 SCREEN_ROWS: Final = 1500
 """Rows on which a variable is screened,"""
@@ -841,43 +861,44 @@ SCREEN_STARTS: Final = 2
 """and random starts of the network there."""
 
 BENT: Final = 0.7
-"""Nats a row that a curve of one variable gains over a straight line where networks are searched at once. On linear
-tables with hidden regimes up to 0.6 were seen, on nonlinear ones 0.9 and more (nonlinear 20). It saves the time of
-curves, and decides nothing: evidence does."""
+"""Nats per row that a curve of one variable must gain over a straight line for networks to be searched at once. On
+linear tables with hidden regimes gains of up to 0.6 were seen, on nonlinear ones 0.9 and more (nonlinear 20). This
+saves the time of fitting curves and decides nothing else: evidence does."""
 
 PRODUCT_UNITS: Final = 2
-"""Units of a network that could draw the product of two variables, roughly: what a screen for products has to pay."""
+"""Approximate number of units with which a network can represent the product of two variables: the cost that a screen
+for products has to cover."""
 
 # ---------------------------------------------------------------------------------------------------------------
 # Gradient fits
 # ---------------------------------------------------------------------------------------------------------------
 
 PAPER_ROWS: Final = 10
-"""Rows for each regime and variable below which the published algorithm is known to return noise (gradient 6.1)."""
+"""Rows per regime and variable below which the published algorithm is known to return noise (gradient 6.1)."""
 
 MAX_BACK_OFFS: Final = 8
-"""Times that a run may halve its learning rate after its loss broke down; then it is a 256th."""
+"""How often a run may halve its learning rate after its loss diverged; it is then a 256th."""
 
 BROKEN_LOSS: Final = 100.0
-"""Nats a row by which the bound must fall to count as broken down, or"""
+"""Nats per row by which the bound must fall to count as diverged, or"""
 
 BROKEN_SHARE: Final = 10.0
-"""times its best value, whichever is more."""
+"""this multiple of its best value, whichever is larger."""
 
 IMPROVEMENT: Final = 1e-4
-"""Share of the best bound a row by which a chunk of steps must beat it."""
+"""Share of the best bound per row by which a chunk of steps must beat it."""
 
 SETTLING: Final = 0.01
-"""Share of its learning rate that a run with a fixed graph ends with."""
+"""Final share of the learning rate in a run with a fixed graph."""
 
 ANNEALED_TEMPERATURE: Final = 0.2
-"""Temperature of the targets for each nat of their extra cost."""
+"""Temperature of the targets per nat of their extra cost."""
 
 LARGEST_TARGET_LOGIT: Final = 10.0
-"""Logits of targets never leave this range: probabilities must be able to come back."""
+"""Logits of targets stay within this range, so that probabilities can change again."""
 
 PROPOSED_TARGETS: Final = 1.0
-"""Logits by which targets of a proposal start surer than its edges (gradient 3)."""
+"""Initial logits of proposed targets exceed those of proposed edges by this much (gradient 3)."""
 
 WEIGHT_STEPS: Final = 20
 """Steps of EM for the regimes' weights alone."""
@@ -886,10 +907,10 @@ PAIR_ROWS: Final = 2000
 """Rows evaluated at once under all regimes."""
 
 CLUSTER_ROWS: Final = 5
-"""A clustering has no more clusters than there are such groups of rows."""
+"""A clustering has at most one cluster per this many rows."""
 
 CLUSTER_STARTS: Final = 10
-"""Starts of the mixture of Gaussians: ARI 0.95 to 0.97 where one start by k-means had 0.84 (gradient 2)."""
+"""Starts of the mixture of Gaussians: ARI 0.95 to 0.97, where a single start by k-means had 0.84 (gradient 2)."""
 
 CLUSTER_STEPS: Final = 60
 """Steps of its EM."""
@@ -898,7 +919,7 @@ COMPARED_ROWS: Final = 500
 """Rows of a cluster that are compared with those of others to find the reference,"""
 
 FEWEST_COMPARED: Final = 5
-"""at least so many of them,"""
+"""at least this many of them,"""
 
 DIFFERENT: Final = 1e-4
 """with a p-value below this where they differ."""
@@ -917,24 +938,25 @@ LOG_DETERMINANT_MARGIN: Final = 1.01
 # ---------------------------------------------------------------------------------------------------------------
 
 RESAMPLED_ROUNDS: Final = 2
-"""Turns of EM and graph search from the end of the fit: most half-samples keep the graph at the first (trust 3)."""
+"""Alternations of EM and graph search from the end of the fit: most half-samples keep the graph at the first (trust
+3)."""
 
 RESAMPLED_PAIRS: Final = 1e-6
-"""Pairs of variables that are less probably connected than this, given all rows, are not connected in half-samples
-either: an edge that is 14 nats behind comes back in one of four with a probability of a hundredth or so."""
+"""Smallest probability, given all rows, with which two variables are connected if half-samples are to consider it: an
+edge that is 14 nats behind would come back in one of four half-samples with a probability of about a hundredth."""
 
 RESAMPLED_DAGS: Final = 200
-"""DAGs sampled in each half-sample for what has no exact sum: their number adds up."""
+"""DAGs sampled in each half-sample where there is no exact sum; those of all half-samples add up."""
 
 RESAMPLED_ROWS: Final = 20_000
-"""Rows beyond which probabilities are those of the plain posterior: halves of so many hardly differ."""
+"""Number of rows above which probabilities are those of the plain posterior: halves of such tables hardly differ."""
 
 FEWEST_HALVED: Final = 40
-"""Rows, or groups of rows, that halves are drawn from, at least: regimes of ten rows must survive in each."""
+"""Smallest number of rows, or groups of rows, from which halves are drawn: regimes of ten rows must survive in each."""
 
 FEWEST_HALVED_ROWS: Final = 100
-"""Rows in all, whatever their groups: in halves of fewer than fifty nearly all parent sets are close to the best, and
-fitting them takes longer than the fit itself."""
+"""Smallest number of rows in total, whatever their groups: in halves of fewer than fifty rows nearly all parent sets
+are close to the best, and fitting them takes longer than the fit itself."""
 
 CAPPED: Final = 0.6
 """Largest probability of an arrow that a failed check puts in doubt. Of those above 0.9 in development, 160 of 327 were
@@ -945,94 +967,99 @@ right in violated tables of 8 variables, and 92 of 111 beside a failed check in 
 # ---------------------------------------------------------------------------------------------------------------
 
 CHECK_LEVEL: Final = 1e-3
-"""Probability of a false alarm of one check on a true model, corrected for the places it looks at; fitted models are
-only nearly true, and the rates are higher (trust 1)."""
+"""Probability of a false alarm of one check on a true model, corrected for multiple testing; fitted models are only
+approximately true, and the rates are higher (trust 1)."""
 
 CHECKED_ROWS: Final = 5000
-"""Rows that residuals are checked on, at most: enough to see a correlation of 0.1, and a fraction of a second."""
+"""Largest number of rows on which residuals are checked: enough to detect a correlation of 0.1, in a fraction of a
+second."""
 
 CHECKED_BLOCK: Final = 50
-"""Neighbours that stay together where only some rows are checked."""
+"""Neighbouring rows that stay together where only some rows are checked."""
 
 OUTERMOST: Final = 1e-4
-"""Normal scores end here, so that no single row far out decides a check."""
+"""Normal scores are truncated at this tail probability, so that no single outlier decides a check."""
 
 HINTED_CORRELATION: Final = 0.1
-"""Smallest correlation of residuals that is spoken of: below, a hidden cause would hardly turn an arrow (trust 1)."""
+"""Smallest correlation of residuals that is reported: below it, a hidden cause would hardly reverse an arrow (trust
+1)."""
 
 RESEMBLING: Final = 0.1
-"""Smallest correlation of neighbouring rows that is spoken of: with it there are a fifth fewer rows than it seems."""
+"""Smallest correlation of neighbouring rows that is reported: with it, the effective number of rows is a fifth
+smaller."""
 
 LASTING_ROUNDS: Final = 4
 """Times three steps of EM for how long regimes last in the order of the table: from a table that is not sorted to one
 that is, since single rows do not tell their regimes (trust 7)."""
 
 LEFT_OVER: Final = 0.3
-"""Smallest change of level or scale that a regime may not leave in a variable it does not target, in standard
-deviations of what is left: the search itself overlooks less in regimes of a hundred rows (trust 1)."""
+"""Smallest change of level or scale, in standard deviations of the residuals, that counts as evidence of a missing
+target: the search itself overlooks smaller changes in regimes of a hundred rows (trust 1)."""
 
 BROAD: Final = 0.5
-"""Share of the variables from which on a regime that was left out is another population."""
+"""Share of changed variables from which a regime that was left out counts as another population."""
 
 FEWEST_FOR_BROAD: Final = 4
-"""Variables below which half of them are few enough for an intervention."""
+"""Number of variables below which an intervention may well change half of them."""
 
 SKEWED: Final = 1.5
-"""Skewness from which on a column is asked whether a logarithm would mend it: exponential noise has 2."""
+"""Skewness from which a logarithm is tried on a column: exponential noise has 2."""
 
 RIVAL_ROUNDS: Final = 20
-"""Turns in which a rival explanation assigns rows anew, at most."""
+"""Largest number of rounds in which a rival explanation reassigns rows."""
 
 RIVAL_SEARCHES: Final = 4
-"""Turns after which its graph is searched again; it has arrived if graph and evidence stay."""
+"""Rounds after which its graph is searched again; it has converged if graph and evidence no longer change."""
 
 RIVAL_STEPS: Final = 15
-"""Steps of EM on moments in each turn: with 5 the search for a hidden variable stopped in dense graphs (trust 2)."""
+"""Steps of EM on moments in each round: with 5, the search for a hidden variable stopped in dense graphs (trust 2)."""
 
 RIVAL_TOLERANCE: Final = 0.5
-"""Nats below which evidence stays."""
+"""Nats below which the evidence counts as unchanged."""
 
 FACTOR_LOADINGS: Final = (0.5, 0.7)
-"""Correlations of every column with a hidden variable to begin with. From what columns share most, their principal
-component, EM ends in dense graphs (trust 2)."""
+"""Initial correlations of every column with the hidden variable. Started from the principal component of the columns,
+EM ends in dense graphs (trust 2)."""
 
 LOADED: Final = 0.3
-"""Correlation with the hidden variable from which on it moves a column."""
+"""Correlation with the hidden variable from which it counts as moving a column."""
 
 RIVAL_GAIN: Final = 5.0
 """Nats by which a rival has to win: 150 to 1, "very strong" by Kass and Raftery (1995). On clean tables rivals were
 behind by 6 nats and more (trust 2 and 13)."""
 
 ERROR_SHARES: Final = (0.05, 0.1, 0.2, 0.3)
-"""Shares of the variance that errors of measurement are tried with, until larger ones explain less."""
+"""Shares of measurement error in the variance that are tried, until a larger one explains less."""
 
 ERROR_LIMIT: Final = 0.8
-"""Errors are at most this share of the smallest variance that a column has in a regime: where an intervention holds a
-value fixed there are hardly any."""
+"""Measurement error is at most this share of the smallest variance of a column in any regime: where an intervention
+holds a value fixed, there is hardly any."""
 
 RIVAL_VARIABLES: Final = 15
-"""Variables up to which rivals are compared: the graph is searched some fifty times, exactly where it can be."""
+"""Number of variables up to which rivals are compared: the graph is searched about fifty times, exactly where
+possible."""
 
 RIVAL_FEWEST_ROWS: Final = 500
-"""Rows from which on they are compared: with fewer they win by nothing, and small fits would take twice as long."""
+"""Number of rows from which rivals are compared: with fewer they win by nothing, and small fits would take twice as
+long."""
 
 RIVAL_ROWS: Final = 10_000
-"""Rows on which they are compared, at most."""
+"""Largest number of rows on which rivals are compared."""
 
 SURE: Final = 0.9
-"""Probability from which on something is said without hedging."""
+"""Probability from which a statement is made without qualification."""
 
 SAME_REGIMES: Final = 0.5
-"""Adjusted Rand index from which on two halves of the rows agree on their regimes."""
+"""Adjusted Rand index from which two halves of the rows agree on their regimes."""
 
 SUBSETS: Final = 3
-"""Fits without some of the variables, a third of them each."""
+"""Number of fits that each leave out a third of the variables."""
 
 CONTRADICTED: Final = 0.1
-"""Share of sure arrows of such fits that may contradict the fit to all variables."""
+"""Largest share of sure arrows of such fits that may contradict the fit to all variables."""
 
 HELD_OUT_ROWS: Final = 50
-"""Rows that a regime must have to be left out, and must leave."""
+"""Smallest number of rows in a regime that is left out, and in the remaining rows."""
 
 MENDED: Final = 0.4
-"""Share of the skewness that may be left for a logarithm to have mended it."""
+"""Largest share of the skewness that may remain if a logarithm is to count as a remedy."""

@@ -198,7 +198,7 @@ def parts_of(
     else:
         raise TypeError(
             f"Cannot stream from {type(source).__name__}: pass the path of a Parquet file or of a folder of them, a "
-            "Dask table, or a list of tables; what fits into memory goes to fit."
+            "Dask table, or a list of tables; a table that fits into memory belongs in fit."
         )
     others = {column: what for what, column in known.items() if column is not None}
     wanted = [name for name in names if name not in others]
@@ -236,7 +236,7 @@ def _files(path: Path) -> list[Path]:
     check_file(path)
     if path.suffix not in (".parquet", ".pq"):
         raise ValueError(
-            f"Only Parquet files are streamed, and {path.name!r} is none; convert it, for example with polars."
+            f"Only Parquet files are streamed, and {path.name!r} is not one; convert it, for example with polars."
         )
     return [path]
 

@@ -45,7 +45,7 @@ class TunedDAG(BaseEstimator):  # type: ignore[misc]
     study_name : str
         Name of the study in the storage.
     timeout : float, optional
-        Start no further trial after so many seconds.
+        Start no further trial after this many seconds.
     random_state : int
         Source of randomness of split and sampler.
 

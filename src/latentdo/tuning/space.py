@@ -24,7 +24,7 @@ _SPACES: Final[Mapping[str, Space]] = {
         "concentration": (0.5, 50.0, "log"),
         "learning_rate": (1e-3, 3e-2, "log"),
     },
-    # the paper counts the priors once a row: its grid is xi in -0.1 .. 0.1 and gamma in -0.1 .. -0.01
+    # the paper counts the priors once per row: its grid is xi in -0.1 .. 0.1 and gamma in -0.1 .. -0.01
     "paper": {
         "edge_prior": (-0.1, 0.1),
         "target_prior": (-0.1, -0.01),

@@ -39,7 +39,7 @@ def bench(
     n_samples
         Numbers of rows to try.
     edges_per_node
-        Expected edges a variable.
+        Expected edges per variable.
     mechanism
         How causes act; fits use --density, which is linear unless said otherwise.
     intervention_kind

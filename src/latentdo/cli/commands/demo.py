@@ -76,7 +76,7 @@ def _service(model: EstimatorOptions, *, silent: bool) -> dict[str, Any]:
     title = "A service with hidden incidents (simulated)"
     about = (
         f"{n} snapshots of a web service, {d} metrics. In some of them the cache was cold, a neighbour kept the disk "
-        "busy, or a deployment cost processor time. Nobody wrote down which: the fit sees only the numbers."
+        "busy, or a deployment cost processor time. This was not recorded: the fit sees only the numbers."
     )
     if not silent:
         say(f"1. {title}\n{about}\n")
@@ -124,7 +124,7 @@ def _cells(model: EstimatorOptions, *, silent: bool) -> dict[str, Any]:
     title = "Cytometry: real cells (Sachs et al. 2005)"
     about = (
         f"{len(X)} of {len(data.X)} cells, {X.shape[1]} proteins and lipids, nine experimental conditions, which the "
-        "fit does not see. A quick look: straight lines, one start, at most six regimes unless you say otherwise."
+        "fit does not see. Settings for speed: straight lines, one start, at most six regimes unless you say otherwise."
     )
     if not silent:
         say(f"2. {title}\n{about}\n")

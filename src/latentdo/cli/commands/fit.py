@@ -62,7 +62,7 @@ def fit(
     Parameters
     ----------
     data
-        Table with one row a sample and one numeric column a variable: CSV, TSV, Parquet, Feather or h5ad.
+        Table with one row per sample and one numeric column per variable: CSV, TSV, Parquet, Feather or h5ad.
     out
         Folder for the results; open its report.html.
     stream

@@ -52,7 +52,7 @@ def simulate(
     n_variables
         Number of variables; the preset decides by default.
     edges_per_node
-        Expected edges a variable.
+        Expected edges per variable.
     mechanism
         How causes act.
     intervention
@@ -80,7 +80,7 @@ def simulate(
     group_size
         Rows that share a regime; regimes.csv, and data.csv as a column "group", then say which.
     mean_duration
-        Rows are one series in which regimes take turns; a visit lasts so many rows on average. data.csv then has a
+        Rows are one series in which regimes take turns; a visit lasts this many rows on average. data.csv then has a
         column "time".
     violation
         One way in which real tables break the model, such as "rounding", "zeros" or "common-factor".

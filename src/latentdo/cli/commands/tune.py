@@ -62,7 +62,7 @@ def tune(
     validation_fraction
         Share of the rows that are held out.
     timeout
-        Start no further trial after so many seconds.
+        Start no further trial after this many seconds.
     resume
         Go on with an interrupted run of the same command.
     overwrite
@@ -78,7 +78,7 @@ def tune(
     with destination(out, overwrite=overwrite, resume=resume, state=own) as work, compute_on(dask):
         X, arguments, rows = gather(data, read, model, known)
         if storage is not None and resume:
-            complain(f"--resume is not needed with --storage: trials in {storage} are always taken up.")
+            complain(f"--resume is not needed with --storage: trials in {storage} are always continued.")
         if dask is not None:
             arguments.setdefault("n_jobs", -1)
         if model.keeps_states and own is not None:  # of the chosen fit
@@ -98,7 +98,7 @@ def tune(
                 tuned.fit(X, **rows, progress=step)
         except KeyboardInterrupt:
             if storage is not None:
-                complain(f"The finished trials are kept in {storage}: the same command goes on from there.")
+                complain(f"The finished trials are kept in {storage}: the same command continues from there.")
             raise
         result = tuned.best_estimator_.result_
         trials = tuned.trials_
@@ -107,7 +107,7 @@ def tune(
         chosen = {"chosen": tuned.best_params_, "held_out": tuned.best_score_}
         print_json({**result.summary(), **chosen, "trials": trials.to_dict("records"), "out": str(folder)})
         return
-    say(f"{len(trials)} trials, the best held-out log-likelihood (nats a row) first")
+    say(f"{len(trials)} trials, the best held-out log-likelihood (nats per row) first")
     shown = trials.sort_values("held_out", ascending=False, kind="stable").head(10)
     print_table(
         [

@@ -23,7 +23,7 @@ class EmbeddingPosterior(nn.Module):
         self.log_scale = nn.Parameter(torch.full((n_regimes, size), initial_scale).log())
 
     def sample(self) -> Tensor:
-        """One reparametrised draw a regime, ``[n_regimes, h]``: once a step, never a row."""
+        """One reparametrised draw per regime, ``[n_regimes, h]``: once per step, never per row."""
         return self.mean + self.log_scale.exp() * torch.randn_like(self.mean)
 
     def divergence(self) -> Tensor:

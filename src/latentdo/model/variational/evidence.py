@@ -11,8 +11,8 @@ from torch import Tensor
 class Evidence:
     """Terms of the lower bound on ``log p(all rows)`` (paper, sections 3.6 and 3.7, appendix D).
 
-    Terms of rows are summed over all rows (a minibatch is scaled up); global terms count once a data set, or
-    once a row
+    Terms of rows are summed over all rows (a minibatch is scaled up); global terms count once per data set, or
+    once per row
     in the paper's own weighting.
 
     Parameters

@@ -14,7 +14,7 @@ from latentdo.model.assignment import LIKELY
 
 @dataclass(frozen=True, eq=False)
 class GraphSample:
-    """Graphs under which rows are evaluated: one, or one a group of consecutive rows.
+    """Graphs under which rows are evaluated: one, or one per group of consecutive rows.
 
     Parameters
     ----------

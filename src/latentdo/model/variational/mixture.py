@@ -117,14 +117,14 @@ class Priors:
     target_log_odds : float
         The paper's gamma.
     per_row : bool
-        The divergences of graph, targets and sticks count once a row, as the paper writes them, instead of
-        once a data set.
+        The divergences of graph, targets and sticks count once per row, as the paper writes them, instead of
+        once per data set.
     per_row_embeddings : bool
         So does that of the embeddings. With the paper's 264 dimensions this is the literal reading, and it
         collapses: every
         embedding returns to its prior, and no intervened mechanism can be told from the reference.
     per_row_target_entropy : bool
-        With ``per_row``, the entropy of the targets' posterior counts once a row too: again the literal reading, and
+        With ``per_row``, the entropy of the targets' posterior counts once per row too: again the literal reading, and
         again it collapses, to targets that are all near one half. What the prior charges for a target counts once a
         row in any case.
     parameter_cost : float

@@ -1,4 +1,4 @@
-r"""What linear Gaussian mechanisms need to know of the rows: one moment matrix a regime.
+r"""What linear Gaussian mechanisms need to know of the rows: one moment matrix per regime.
 
 Given responsibilities :math:`q`, the expected log-likelihood of linear Gaussian mechanisms depends on the
 rows only through

@@ -70,13 +70,13 @@ class GradientConfiguration:
         can (linear
         densities, exact estimator).
     per_row_priors : bool
-        Divergences of graph, targets and sticks count once a row, as the paper writes them. Only with the
+        Divergences of graph, targets and sticks count once per row, as the paper writes them. Only with the
         paper's own
         grid of xi and gamma.
     per_row_embeddings : bool
         So does that of the embeddings: the literal reading of the paper. It collapses (see the laboratory
         book), so even
-        :meth:`paper` counts this divergence once a data set.
+        :meth:`paper` counts this divergence once per data set.
     per_row_target_entropy : bool
         So does the entropy of the targets' posterior, which with ``gamma = -0.01`` leaves all targets near one half:
         off as well, so that a target costs ``gamma`` a row, just as an edge costs ``xi`` a row.
@@ -117,7 +117,7 @@ class GradientConfiguration:
     max_subproblems : int
         Updates of the Lagrangian at most.
     anneal_cost, anneal_floor, anneal_share : float
-        Extra cost of a target, in nats a row of its regime: where it starts, where it ends, and over which
+        Extra cost of a target, in nats per row of its regime: where it starts, where it ends, and over which
         share of the first
         sub-problem it falls (exact estimator only).
     target_step : float

@@ -27,6 +27,8 @@ def promising_parents(problem: Problem, state: State, j: int, rng: np.random.Gen
     free[[j, *parents]] = False
     weights = state.following(j)
     rows = rng.permutation(np.flatnonzero(weights > HEAVY * weights.max()))[:SCREENED_ROWS]
+    if not rows.size:
+        return []  # all regimes target it, so no row shows what a parent would explain
     left = state.residual(problem.z[rows], j)
     x = problem.z[np.ix_(rows, parents)]
     # What another network of the same parents would explain is no merit of one more parent.

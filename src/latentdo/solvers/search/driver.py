@@ -1,7 +1,7 @@
 """One driver for every search: rows to search on, stages one after another, all rows, and the result.
 
-What the stages are is up to the family of mechanisms (:class:`Strategy`): linear ones start from clusterings and let
-regimes grow, networks need an order of the variables first. All of them pass a standing on and return a better one.
+The family of mechanisms determines the stages (:class:`Strategy`): linear ones start from clusterings and let regimes
+grow, networks need an order of the variables first. Each stage receives a standing and returns a better one.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class SearchConfiguration:
     random_state : int
         Seed of everything random.
     n_jobs : int
-        Starts run in parallel on so many processes.
+        Number of processes on which starts run in parallel.
     ranks : Ranks
-        Processes that run this same search. What all rows are needed for is shared among them.
+        Processes that run this same search. They share the work that needs all rows.
     measured : float
-        How much every row counts where probabilities of edges and targets are computed: less than 1 where some cells
-        were drawn, lest draws be taken for measurements.
+        Weight of every row where probabilities of edges and targets are computed: less than 1 where some cells were
+        drawn, so that draws do not count as measurements.
     """
 
     intervention: str = "auto"
@@ -87,7 +87,7 @@ class Run:
     rng : Generator
         Source of everything random.
     rows : ndarray of int64
-        Which rows of the table those of the problem are, for whoever continues an earlier fit to it.
+        Which rows of the table those of the problem are, for strategies that continue an earlier fit to the table.
     """
 
     problem: Problem
@@ -107,12 +107,12 @@ class Standing:
 
 @dataclass(frozen=True, eq=False)
 class Conclusion:
-    """A final state with its regimes in the order that users see, and how sure it is.
+    """A final state with its regimes in the order that users see, and its probabilities.
 
     Parameters
     ----------
     state : State
-        What is reported follows from the model in it, which is the one that is saved.
+        The reported values follow from its model, which is the one that is saved.
     density : str
         Name of the family of mechanisms that was chosen.
     edges, ancestors : ndarray [d, d]
@@ -143,7 +143,7 @@ class Strategy(Protocol[StandingT]):
         ...
 
     def salvage(self, run: Run) -> StandingT:
-        """What an interrupted search has; raises KeyboardInterrupt again if that is nothing."""
+        """The result of an interrupted search; raises KeyboardInterrupt again if there is none."""
         ...
 
     def on_all_rows(self, problem: Problem, configuration: SearchConfiguration, standing: StandingT) -> State:
@@ -186,7 +186,7 @@ def make_problem(dataset: Dataset, configuration: SearchConfiguration) -> Proble
         )
     labels = np.full(dataset.n_rows, -1) if dataset.regimes is None else np.array(dataset.regimes)
     observational = bool((labels == 0).any())
-    # Labels that name no row and come without targets say nothing: the same as no labels at all.
+    # Labels without rows and without targets carry no information: the same as no labels at all.
     n_labelled = 0 if dataset.targets is None and (labels < 0).all() else dataset.n_regimes
     return Problem(
         design=np.column_stack([np.ones(dataset.n_rows), dataset.z]),
@@ -254,7 +254,7 @@ def _search(
     regimes = canonical(problem, state.responsibilities, state.targets)
     try:
         found = strategy.conclude(problem, configuration, standing, state, regimes)
-    except KeyboardInterrupt:  # without it nothing of what was found could be told
+    except KeyboardInterrupt:  # without it nothing of what was found could be reported
         found, status = strategy.conclude(problem, configuration, standing, state, regimes), "interrupted"
     return make_result(dataset, problem, configuration, found, run.journal, status, standing.comparison)
 
@@ -268,7 +268,7 @@ def make_result(
     status: Status,
     comparison: Sequence[Mapping[str, Any]],
 ) -> FitResult:
-    """What users get, whoever found it."""
+    """The result for users, whichever strategy found it."""
     return FitResult(
         model=found.state.model,
         columns=dataset.columns,

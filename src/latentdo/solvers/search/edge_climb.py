@@ -1,4 +1,4 @@
-"""Uphill edge by edge: a graph that no single edge makes better, where scores are too dear to fill tables."""
+"""Hill climbing over single edges, where scores are too expensive to fill tables."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Parents = NDArray[np.int64]
 
 
 class Scored(Protocol):
-    """Scores of the parent sets of one variable, ascending; they should remember what they were asked before."""
+    """Scores of the parent sets of one variable, ascending; implementations should cache them."""
 
     def fit(self, parents: Parents) -> float:
         """The score."""
         ...
 
     def rough(self, parents: Parents) -> float:
-        """About the score, in a fraction of the time."""
+        """An approximate score, in a fraction of the time."""
         ...
 
     def slack(self, parents: Parents) -> float:
-        """How much more a fit may find than is said without."""
+        """Upper bound on how much a fit may exceed the approximate score."""
         ...
 
 
 class _Change(NamedTuple):
-    """An edge that comes or goes, or is turned: its ends, what it gains by rough scores, and by how much these err."""
+    """An edge that is added, dropped or reversed: its ends, its gain by approximate scores, and the error of these."""
 
     i: int
     j: int
@@ -43,7 +43,7 @@ class _Change(NamedTuple):
 def climb_edges(
     start: NDArray[np.int8], constraints: Constraints, scores: Sequence[Scored], worthwhile: float
 ) -> NDArray[np.int8]:
-    """Add, drop and turn single edges while that raises the score by enough, the best change first.
+    """Add, drop and reverse single edges while that raises the score by enough, the best change first.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def climb_edges(
     constraints
         What is known of the graph.
     scores : sequence of Scored
-        Of every variable. Only changes that may pay are fitted.
+        Of every variable. Only changes that may raise the score are fitted.
     worthwhile : float
         Smallest gain for which the graph changes.
     """
@@ -102,5 +102,5 @@ def climb_edges(
 
 
 def _finite(score: float) -> float:
-    """Too few rows for these parents: anything that has a score is better, and finite, like sums of two gains."""
+    """With too few rows for these parents, any set that has a score is better, by a finite gain that can be added."""
     return max(score, np.finfo(np.float64).min / 4.0)

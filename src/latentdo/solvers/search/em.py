@@ -42,9 +42,9 @@ def _assigned(
 
 
 def weigh(problem: Problem, model: FittedModel) -> State:
-    """The evidence of a model, of whatever mechanisms: assign the rows under it, and count what it costs.
+    """The evidence of a model of any mechanisms: assign the rows under it, and subtract its cost.
 
-    A prior that could only be guessed without looking at the rows is settled first.
+    A prior that cannot be known without the rows is estimated first.
     """
     log_density = _log_density(problem, model)
     guess = model.prior
@@ -57,7 +57,7 @@ def weigh(problem: Problem, model: FittedModel) -> State:
 def drop_small(
     problem: Problem, responsibilities: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Drop free regimes with too few rows; their rows go to the others in proportion. Also says who stays."""
+    """Drop free regimes with too few rows, which go to the others in proportion; also returns which regimes stay."""
     counts = problem.counts(responsibilities)
     keep = counts >= problem.min_rows
     keep[: problem.n_labelled] = True
@@ -85,9 +85,9 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
 ) -> State:
     """EM with the graph fixed; targets are chosen anew in every step unless they are given.
 
-    Regimes that lose their rows are dropped. ``model`` is where the fits of mechanisms begin, for families that need a
-    beginning; a step that gains less than ``tolerance``, by default the learner's, is the last. Steps that cannot reach
-    the ``needed`` evidence, if each of those that are left gains as much as the last, are not made.
+    Regimes that lose their rows are dropped. Fits of mechanisms start from ``model``, for families that need a start.
+    EM stops after a step that gains less than ``tolerance``, by default the learner's. It also stops if the ``needed``
+    evidence cannot be reached even if every remaining step gains as much as the last one.
     """
     learner = problem.learner
     tolerance = learner.tolerance if tolerance is None else tolerance
@@ -96,7 +96,7 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
         responsibilities, keep = drop_small(problem, responsibilities)
         if not keep.all():
             targets = None if targets is None else targets[keep]
-            best = None  # another number of regimes: not to be compared step by step
+            best = None  # another number of regimes: not comparable step by step
         statistics = learner.statistics(problem, responsibilities, model, settled=step > 0)
         chosen = targets
         if chosen is None:
@@ -114,7 +114,7 @@ def refine(  # noqa: PLR0913  (a state in parts, and how long to go on)
                     return state
         best = state
         if problem.all_labelled and step:
-            break  # nothing is left to assign, and fits that go on gain next to nothing
+            break  # nothing is left to assign, and further fits gain next to nothing
     assert best is not None
     return best
 

@@ -1,4 +1,4 @@
-"""Fewer regimes, or fewer targets: merges where two regimes are one, and doing without what nobody misses."""
+"""Fewer regimes, or fewer targets: merge regimes that are one, and drop what the evidence does not need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from latentdo.solvers.settings import (
 
 
 class Merge(NamedTuple):
-    """Two regimes that might be one: what that changes in the variational bound, and the targets of that one."""
+    """Two regimes that might be one: the change of the variational bound, and the targets of the merged regime."""
 
     change: float
     first: int
@@ -35,7 +35,7 @@ class Merge(NamedTuple):
 
 
 def propose_merges(problem: Problem, state: State) -> list[Merge]:
-    """Pairs of regimes by how much the variational bound changes if they become one, best first.
+    """Pairs of regimes, ordered by how much the variational bound changes if they are merged, best first.
 
     With the assignment otherwise unchanged the bound is exact: statistics add up, and so do responsibilities. Two
     labelled regimes are never merged.
@@ -125,10 +125,10 @@ def merge_while_better(problem: Problem, state: State) -> State:
 
 
 def drop_while_better(problem: Problem, state: State) -> State:
-    """Do without single regimes as long as the evidence rises: their rows go wherever they fit best.
+    """Drop single regimes as long as the evidence rises: their rows go to the regimes that explain them best.
 
-    A merge keeps the rows of two regimes together; where one regime was only needed to draw the shape of others, its
-    rows belong to several of them. The mechanisms of the others as they are say which regime is missed least.
+    A merge keeps the rows of two regimes together. Where a regime was only needed to describe the shape of others, its
+    rows belong to several of them. The regime whose removal costs least, with all other mechanisms fixed, comes first.
     """
     while state.n_regimes > max(problem.n_labelled, 1):
         without = [
@@ -154,10 +154,11 @@ def drop_while_better(problem: Problem, state: State) -> State:
 
 
 def drop_doubtful(problem: Problem, state: State) -> State:
-    """Do without regimes that the Schwarz criterion would not pay for if it counted all rows in every logarithm.
+    """Drop regimes that the Schwarz criterion would not support if every logarithm counted all rows.
 
-    The rows of a regime that nobody labelled were chosen from all; a few of them, from the tails of several variables,
-    are soon found that suit a regime with many targets, each of which costs next to nothing by their own number.
+    The rows of an unlabelled regime were selected from all rows. It is easy to select a few rows, from the tails of
+    several variables, that suit a regime with many targets; counted by these rows alone, each target costs next to
+    nothing.
     """
     while state.n_regimes > max(problem.n_labelled, 1):
         counts = problem.unit_counts(state.responsibilities)
@@ -177,10 +178,10 @@ def drop_doubtful(problem: Problem, state: State) -> State:
 
 
 def drop_targets_while_better(problem: Problem, state: State) -> State:
-    """Do without single targets as long as the evidence rises: rows and mechanisms first get used to it.
+    """Drop single targets as long as the evidence rises, after a few steps of EM in which rows and mechanisms adapt.
 
-    Rows that are assigned with a target ask for it. So the largest regime may end with a target that the true reference
-    has not, and the few others share what should be its mechanism.
+    Rows assigned under a target favour it. So the largest regime may end with a target that the true reference does not
+    have, while the smaller regimes share the mechanism that should be its own.
     """
     known = problem.fixed(state.n_regimes)
     tried: set[tuple[int, int]] = set()
@@ -210,10 +211,10 @@ def drop_targets_while_better(problem: Problem, state: State) -> State:
 
 
 def fit_afresh(problem: Problem, state: State) -> State:
-    """Mechanisms fitted from nothing to the likeliest assignment, if that is better.
+    """Mechanisms refitted from scratch to the most probable assignment, if that raises the evidence.
 
-    Noise was given its shape while regimes were mixed up, and holds on to what suits the mixture: free Gaussians for a
-    sharp end, beyond which there were rows of others.
+    The shape of the noise was fitted while regimes were still mixed, and may still suit that mixture: free Gaussians
+    instead of a sharp end, because rows of other regimes lay beyond the end.
     """
     hard = np.eye(state.n_regimes)[state.responsibilities.argmax(axis=1)]
     trial = refine(problem, hard, state.adjacency)
@@ -221,7 +222,7 @@ def fit_afresh(problem: Problem, state: State) -> State:
 
 
 def first_better(state: State, trials: Iterable[State], gain: float = 0.0) -> State | None:
-    """The first of some trials, each made only when it is its turn, that has more evidence, by so many nats."""
+    """The first of several lazily evaluated trials that has more evidence, by at least the given number of nats."""
     return next((trial for trial in trials if trial.evidence > state.evidence + gain), None)
 
 

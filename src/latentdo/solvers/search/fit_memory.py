@@ -1,6 +1,6 @@
-"""To which rows mechanisms were fitted, and which rows were split, so that nothing is done twice.
+"""A record of the rows to which mechanisms were fitted, and of the rows that were split, so that nothing is repeated.
 
-A fit is a maximum: while hardly a row has come or gone since, another would not be better by anything to speak of.
+A fit is a maximum: as long as the weights of rows have hardly changed since, another fit would gain next to nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Place = tuple[int, tuple[int, ...]]
 
 
 class _Made(NamedTuple):
-    """Where a mechanism belongs, and the weights ``[n]`` it was fitted to, and was chosen for, if it was."""
+    """Where a mechanism belongs, and the weights ``[n]`` to which it was fitted and, if so, for which it was chosen."""
 
     place: Place
     weights: Array
@@ -30,7 +30,7 @@ class _Made(NamedTuple):
 
 
 class FitMemory:
-    """What is remembered of the mechanisms that are still around, and of the last split of every variable."""
+    """A record of the mechanisms still in use, and of the last split of every variable."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()
@@ -48,10 +48,9 @@ class FitMemory:
         *,
         settled: bool,
     ) -> Mechanism:
-        """What ``make`` gives, or the mechanism that it would ``start`` with, if that still fits.
+        """The result of ``make``, or the mechanism with which it would ``start``, if that is still a good fit.
 
-        If not ``settled``, a fit also chooses how bent a mechanism is, say; one that chose the same again has chosen
-        for good.
+        If not ``settled``, a fit also chooses, for example, how curved a mechanism is; a choice made twice is kept.
         """
         before = None if start is None else self._made.get(start)
         if start is None or before is None or before.place != place:
@@ -66,9 +65,9 @@ class FitMemory:
         return found
 
     def split(self, make: Callable[[], Split | None], place: Place, weights: Array) -> Split | None:
-        """What ``make`` gives, or gave when the rows that follow a mechanism had nearly these weights ``[n]``.
+        """The result of ``make``, or an earlier one for rows of a mechanism with nearly these weights ``[n]``.
 
-        A regime that is born elsewhere, and keeps to the mechanism, leaves them as they were.
+        A new regime that differs elsewhere, and shares the mechanism, leaves these weights unchanged.
         """
         before = self._splits.get(place)
         if before is not None and _still(before[0], weights, SPLIT_STILL * len(weights)):

@@ -1,9 +1,10 @@
-r"""About the scores of parent sets, in a fraction of the time of a fit.
+r"""Approximate scores of parent sets, in a fraction of the time of a fit.
 
-Moments say which regimes had best share the mechanism of a set and how much its parents bend; one regression of those
-rows, and one look at the shape of what it leaves over, says how well the set explains them. A fit starts there and goes
-on with coefficients and shape in turns, which hardly matters for the causes of a variable: a regression is right about
-them whatever the noise. What regimes that do not share the mechanism have instead is fitted as ever.
+Moments show which regimes should share the mechanism of a parent set, and how curved the effects of its parents are.
+One regression on the rows of these regimes, and one fit of the shape of its residuals, then show how well the set
+explains them. A full fit starts there and alternates between coefficients and shape, which hardly matters for the
+choice of parents: a regression finds them whatever the noise. The mechanisms of regimes that do not share the reference
+mechanism are fitted as usual.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def who_shares(
     known: NDArray[np.int8],
     target_prior: float | None = None,
 ) -> NDArray[np.bool_]:
-    """Regimes that had best share the mechanism of a variable, ``[K]``, as lines or slight curves would have it."""
+    """Regimes that should share the mechanism of a variable, ``[K]``, according to lines or slight curves."""
     counts, length = statistics.counts, statistics.length(problem.n_variables)
     cost = target_costs(problem, target_prior, len(counts))
     data = RegimeData(
@@ -63,7 +64,7 @@ def glance(
     parents: Parents,
     target_prior: float | None = None,
 ) -> float | None:
-    """About the score of a variable with these parents; None where a family has nothing better than a fit."""
+    """The approximate score of a variable with these parents; None where a family has nothing faster than a fit."""
     family = learner.family.of(j)
     known = problem.fixed(len(statistics.counts))[:, j]
     shares = who_shares(learner, problem, statistics, j, parents, known, target_prior)
@@ -89,10 +90,9 @@ def glance_at_discrete(
     local: Local,
     target_prior: float | None = None,
 ) -> float:
-    """The same of a variable that is no least-squares problem: by quick fits, who shares a mechanism as in another fit.
+    """The same for a variable that is not a least-squares problem: quick fits, with the sharing regimes of another fit.
 
-    Working values of a discrete variable are those of one fit, and mislead by hundreds of nats about sets that are far
-    from it.
+    Working values of a discrete variable belong to one fit, and are wrong by hundreds of nats for sets far from it.
     """
     own, cost = sorted(local.own), target_costs(problem, target_prior, len(statistics.counts))
     known = statistics.explained.setdefault((j, local.shares.tobytes()), {})
@@ -113,7 +113,7 @@ def glance_at_discrete(
 
 
 def _places(parents: Parents, levels: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Where the first functions of every parent, so many of each, stand among those of all variables."""
+    """Positions of the first functions of every parent, the given number of each, among those of all variables."""
     own = [i * length + np.arange(level) for i, level in zip(parents.tolist(), levels.tolist(), strict=True)]
     return np.concatenate([np.empty(0, np.int64), *own])
 
@@ -126,7 +126,7 @@ def _functions(
     parents: Parents,
     shares: NDArray[np.bool_],
 ) -> NDArray[np.int64]:
-    """The functions of its parents that evidence pays for, by the moments of the regimes that share a mechanism."""
+    """Functions of the parents that the evidence supports, from moments of the regimes that share the mechanism."""
     length = statistics.length(problem.n_variables)
     least = learner.family.widths(learner.prepared, problem.n_variables)[parents]
     levels = np.where(least == 1, length, least)
@@ -139,7 +139,7 @@ def _functions(
 
 @njit
 def _levels(moments, shares, index, levels, least, length, count):  # type: ignore[no-untyped-def]
-    """How many functions of every parent pay, ``[p]``, with the noise that the most flexible curves leave over."""
+    """Number of functions of every parent that the evidence supports, ``[p]``, given the noise of the finest curves."""
     size = index.shape[0]
     gram = np.zeros((size, size))
     for k in range(moments.shape[0]):

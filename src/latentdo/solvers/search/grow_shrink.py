@@ -1,10 +1,10 @@
-"""Order search over all predecessors: parents come and go one by one, without a list of candidates.
+"""Order search over all predecessors: parents are added and dropped one by one, without a list of candidates.
 
-Family tables hold every subset of a few candidates. A variable with more parents than that, or with one that the screen
-passed by, is lost to them, and in dense graphs of twenty variables many are. Here a graph is improved without any list:
-a variable walks through the order, whoever it passes loses or gains a possible parent, and then grows and shrinks its
-set greedily. With enough rows that ends at the true parents of a given order. Tables, whose subsets are compared
-exactly, give the graph to begin with.
+Family tables hold every subset of a few candidates. They cannot represent a variable with more parents than candidates,
+or with a parent that the screen missed, and in dense graphs of twenty variables there are many of these. Here a graph
+is improved without any list: a variable moves through the order, each variable that it passes loses or gains a possible
+parent, and the parent sets are then grown and shrunk greedily. With enough rows, this ends at the true parents for a
+given order. Tables, whose subsets are compared exactly, supply the initial graph.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _possible(order, place, allowed):  # type: ignore[no-untyped-def]
 def _pass(order, place, graph, scores, allowed, required, data):  # type: ignore[no-untyped-def]
     """Neighbours at ``place`` and ``place + 1`` change places; both take the parents that they then prefer.
 
-    Returns the change of the score, minus infinity if a required edge stands against it; ``graph[j]`` has the parents
-    of ``j``.
+    Returns the change of the score, minus infinity if a required edge forbids the move; ``graph[j]`` has the parents of
+    ``j``.
     """
     left, right = order[place], order[place + 1]
     if required[left, right]:

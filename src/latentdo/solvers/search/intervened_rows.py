@@ -6,8 +6,8 @@ In every variable all rows but the intervened ones share one mechanism. So a two
 
 (*Q* empty for a perfect intervention, *P* for an imperfect one), finds a hidden intervention on *j* with no clustering
 at all, and its likelihood scores the parents *P* while interventions are still unknown. The features :math:`\varphi`
-are the parents themselves, or random ones where curves are looked for; a first mechanism that is no regression at all,
-such as a network, is given by its log-densities and fitted between the steps.
+are the parents themselves, or random features where curves are sought; a first mechanism that is not a regression, such
+as a network, is given by its log-densities and fitted between the steps.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ class Known(NamedTuple):
         Of the first mechanism's columns and the values with each other, over all rows: with many columns a step is much
         cheaper if it only sums the smaller side.
     labels : ndarray [n] of int64
-        Label of every row, or -1. Rows of a label go together: all to the mechanism that explains them better.
+        Label of every row, or -1. All rows of a label are assigned to the mechanism that explains them better.
     codes : ndarray of int8
         For every label, what is known of it in this variable: ``FREE``, ``REFERENCE`` or ``TARGET``.
     groups : ndarray [n] of int64
-        Group of every row, numbered from 0 without gaps. Rows of a group follow the same mechanism, and weigh the same.
+        Group of every row, numbered from 0 without gaps. Rows of a group follow the same mechanism, and have equal
+        weight.
     repeats : ndarray [n]
-        How often every row counts, whatever it weighs: its density, not its group.
+        How often every row counts, regardless of its weight: this applies to its density, not to its group.
     """
 
     log_density: NDArray[np.float64]
@@ -81,8 +82,8 @@ def two_mechanisms(  # type: ignore[no-untyped-def]
 
     ``rows [n, q]`` holds ones, regressors and, last, the values. The first mechanism uses the first ``n_first``
     columns, or has a ``known`` log-density if ``n_first`` is 0; the second uses the first ``n_second``. ``weights [n]``
-    weighs the rows. ``second [n]`` is the posterior of the second mechanism: start and result. A minority of less than
-    ``fewest`` rows is given up: the first mechanism then has them all.
+    weights the rows. ``second [n]`` is the posterior of the second mechanism, both start and result. A minority of
+    fewer than ``fewest`` rows is abandoned: all rows then follow the first mechanism.
     """
     n, width = rows.shape
     counted = weights * known.repeats if known.repeats.size else weights
@@ -172,8 +173,9 @@ def _posterior(  # type: ignore[no-untyped-def]
 ):
     """Fill ``second`` with the posterior of the second mechanism; returns the log-likelihood.
 
-    The mixing weights, whose logarithms are ``log_rest`` and ``log_share``, say nothing of a whole label, which is
-    decided by the densities alone. A group pays for its mechanism once; ``each`` of its rows is a part of it.
+    The mixing weights, whose logarithms are ``log_rest`` and ``log_share``, do not apply to a whole label, which is
+    assigned by the densities alone. A group is charged for its mechanism once; ``each`` is the part of a row in its
+    group.
     """
     gain = np.zeros(known.codes.size)
     often = known.repeats.size > 0

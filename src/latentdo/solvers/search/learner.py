@@ -1,4 +1,4 @@
-"""What structural EM asks of a family of mechanisms, and how lines answer: from moments alone."""
+"""The interface of structural EM to a family of mechanisms, and its implementation for lines, from moments alone."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ Graph = NDArray[np.int8]
 class Learner(Protocol):
     """How structure and mechanisms of one family are learnt from rows that are assigned to regimes.
 
-    Statistics are all that a learner needs to know of rows and their assignment; their ``counts`` are the (soft) number
+    Statistics contain all that a learner needs to know about rows and their assignment; their ``counts`` are the (soft)
+    number
     of rows in every regime. Scores are penalised log-likelihoods, one per variable, so that they add up to the
     evidence.
     """
 
     @property
     def tolerance(self) -> float:
-        """Nats below which a step of EM is the last."""
+        """EM stops after a step that gains fewer nats."""
         ...
 
     @property
@@ -61,9 +62,9 @@ class Learner(Protocol):
         *,
         settled: bool = False,
     ) -> Any:
-        """What the other methods work on; fits may begin at the mechanisms of ``model``.
+        """The statistics on which the other methods work; fits may start from the mechanisms of ``model``.
 
-        If that is ``settled``, a step of EM ago, they need not look far from there.
+        If these were ``settled`` one step of EM ago, fits need not search far from them.
         """
         ...
 
@@ -102,13 +103,13 @@ class Learner(Protocol):
         *,
         thorough: bool = False,
     ) -> Graph:
-        """Best graph, or the best that can be reached from ``adjacency``; if ``thorough``, by all means there are."""
+        """Best graph, or the best reachable from ``adjacency``; if ``thorough``, by every available method."""
         ...
 
     def split(
         self, problem: Problem, state: State, regime: int, variable: int, rows: NDArray[np.int64]
     ) -> Split | None:
-        """How some rows of a regime had better be split in two by one variable, if at all."""
+        """The best split of some rows of a regime in two by one variable, if any."""
         ...
 
     def split_followers(
@@ -120,27 +121,27 @@ class Learner(Protocol):
     def split_exception(
         self, problem: Problem, state: State, variable: int, regime: int
     ) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
-        """The same if what a regime follows there turns out to be the reference.
+        """The same if the mechanism of a regime there turns out to be the reference.
 
-        Also says which rows these are, and which regimes lose the variable as a target.
+        Also returns which rows these are, and which regimes lose the variable as a target.
         """
         ...
 
     def merge_changes(
         self, problem: Problem, statistics: Any, model: FittedModel, pairs: Sequence[tuple[int, int]]
     ) -> list[tuple[float, Graph]]:
-        """How the scores change if two regimes become one, for every pair of them, and the targets ``[d]`` of that one.
+        """Change of the scores if two regimes are merged, for every pair, and the targets ``[d]`` of the result.
 
-        A lower bound will do.
+        A lower bound suffices.
         """
         ...
 
     def retarget(self, problem: Problem, state: State) -> State:
-        """The state with better targets, or the state itself; nothing to do where EM chooses them."""
+        """The state with better targets, or the state itself; unchanged where EM chooses targets."""
         ...
 
     def pays(self, problem: Problem, before: State, after: State, births: Sequence[Birth]) -> bool:
-        """Whether a state in which regimes were born is better than the one before."""
+        """Whether a state with newly split regimes is better than the previous one."""
         ...
 
     def target_probabilities(
@@ -151,7 +152,7 @@ class Learner(Protocol):
 
 
 class FreeTargets:
-    """Targets are chosen in every step of EM, by fits that are as good as the family can be; evidence decides alone."""
+    """Targets are chosen in every step of EM, by the best fits of the family; evidence alone decides."""
 
     tolerance: ClassVar[float] = EM_TOLERANCE
     holds_targets: ClassVar[bool] = False
@@ -167,7 +168,7 @@ class FreeTargets:
         variable: int,  # noqa: ARG002
         rows: NDArray[np.int64],  # noqa: ARG002
     ) -> Split | None:
-        """See :class:`Learner`: births from single regimes will do, where noise does not absorb the unborn."""
+        """See :class:`Learner`: splits of single regimes suffice, where noise does not absorb regimes not yet found."""
         return None
 
     def split_exception(
@@ -186,10 +187,10 @@ class FreeTargets:
 
 
 class MomentLearner(FreeTargets):
-    """Lines with Gaussian noise: one moment matrix per regime says everything, whatever the number of rows."""
+    """Lines with Gaussian noise: one moment matrix per regime suffices, whatever the number of rows."""
 
     def take(self, rows: NDArray[np.int64]) -> MomentLearner:  # noqa: ARG002
-        """See :class:`Learner`: it knows of no rows."""
+        """See :class:`Learner`: it does not depend on rows."""
         return self
 
     def statistics(
@@ -226,7 +227,7 @@ class MomentLearner(FreeTargets):
         targets: Graph | None = None,
         target_prior: float | None = None,
     ) -> ScoreTables:
-        """See :class:`Learner`: all parent sets in small problems, else a screened few."""
+        """See :class:`Learner`: all parent sets in small problems, otherwise a screened selection."""
         if problem.n_variables <= EXACT_LIMIT:
             candidates = all_candidates(problem.constraints)
             return score_parent_sets(problem, statistics, candidates, targets, target_prior)
@@ -242,9 +243,9 @@ class MomentLearner(FreeTargets):
         *,
         thorough: bool = False,
     ) -> Graph:
-        """See :class:`Learner`: exact in small problems, else from the order of ``adjacency``.
+        """See :class:`Learner`: exact in small problems, otherwise from the order of ``adjacency``.
 
-        Unless ``thorough``, a graph that is the best in its tables is not looked at beyond them.
+        Unless ``thorough``, a graph that is the best in its tables is not improved beyond them.
         """
         found, score = self.tables(problem, statistics, adjacency, target_prior=target_prior).best(adjacency)
         if not np.isfinite(score):

@@ -11,8 +11,8 @@ intervened mechanism of regime *k* alone and the costs come from :mod:`latentdo.
 over variables, and nothing in it depends on the number of rows.
 
 Choosing *S* is where plain alternation fails: one wrong pooled regression drags in every regime. So the choice
-starts from *every* regime alone as the reference, lets the regimes that fit it join until nothing changes, keeps the
-best, and polishes by single flips with exact refits.
+starts from *every* regime alone as the reference, lets regimes that fit it join until nothing changes, keeps the best,
+and refines it by single flips with exact refits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def own_scores(grams, counts, imperfect, target_cost, factor, own):  # type: ign
     for k in range(grams.shape[0]):
         count = counts[k]
         if count <= EMPTY:
-            own[k] = 0.0  # no rows, no say: only a known target gets here, the others share the reference
+            own[k] = 0.0  # no rows: only a known target gets here, the others share the reference
             continue
         mean = grams[k, 0, size - 1] / count
         residual = max(grams[k, size - 1, size - 1] - count * mean * mean, 0.0)
@@ -183,7 +183,7 @@ def choose_targets(grams, counts, fixed, own, exhaustive, best_shares):  # type:
             else:
                 score += own[k]
         score += _reference_score(pooled, count, factor)
-        # Two regimes may be each other's exception at the same price: more rows are the rule.
+        # Either of two regimes may be the intervened one at the same cost: the one with more rows is the reference.
         if start < 0 or score > best + SCORE_ROUNDING or (score > best - SCORE_ROUNDING and count > most):
             best, most = score, count
             best_shares[:] = shares
@@ -201,7 +201,7 @@ def local_index(variable, parents):  # type: ignore[no-untyped-def]
 
 
 class RegimeData(NamedTuple):
-    """What the score of one variable knows of the regimes, whatever its parents.
+    """What the score of one variable needs to know about the regimes, whatever its parents.
 
     Parameters
     ----------
@@ -281,9 +281,9 @@ def score_table(  # type: ignore[no-untyped-def]
 def greedy_parents(data, variable, allowed, first, limit, shares):  # type: ignore[no-untyped-def]
     """Up to ``limit`` parents among ``allowed``, after those in ``first``.
 
-    Half of the free places go to the best *single* additions, the others to a greedy path: children explain a variable
-    so well together that a path alone may pass by a parent that is redundant beside them. After the first round
-    only the :data:`SHORT_LIST` most promising stay in the race.
+    Half of the free places go to the best *single* additions, the others to a greedy path: children together explain a
+    variable so well that a path alone may miss a parent that is redundant given them. After the first round only the
+    :data:`SHORT_LIST` most promising candidates are kept.
     """
     kept = np.zeros(allowed.shape[0], dtype=np.bool_)
     in_race = np.ones(allowed.shape[0], dtype=np.bool_)

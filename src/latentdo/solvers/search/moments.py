@@ -1,4 +1,4 @@
-r"""Moment matrices: all that the M-step and the search need to know about the rows."""
+r"""Moment matrices, which contain all that the M-step and the search need to know about the rows."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The search for tables that do not fit into memory: structure from a sample of rows, parameters from all of them.
 
-Given the mixture, one pass over the rows gives responsibilities block by block, and of those only their moments are
-kept: one ``(d + 1) x (d + 1)`` matrix a regime. Moments of parts add up, so the parts may be row groups of a file or
+Given the mixture, one pass over the rows computes responsibilities block by block, of which only the moments are kept:
+one ``(d + 1) x (d + 1)`` matrix per regime. Moments of parts add up, so the parts may be row groups of a file or
 partitions of a cluster, here or on other ranks; graph, targets and mechanisms follow from the sum.
 
-The rows of a group may lie anywhere. Their log-densities add up over the parts too, so that a first pass tells the
+The rows of a group may lie anywhere. Their log-densities also add up over the parts, so a first pass determines the
 regimes of groups, and a second one the moments.
 """
 
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Part = Callable[[], tuple[Array, Codes, Codes]]
 """Reads some of the rows, standardised, ``[n, d]``, their labels, -1 where unknown, ``[n]``, and their groups, -1 for
-rows on their own, ``[n]``; called once or twice a pass, wherever it is sent."""
+rows without a group, ``[n]``; called once or twice per pass, in any process."""
 
 NO_GROUPS: Codes = np.empty(0, dtype=np.int64)
 
@@ -105,7 +105,7 @@ def solve_in_parts(
         evidence = seen.log_likelihood - cost
     tables = problem.learner.tables(problem, fitted_to, adjacency, targets)
     posterior = graph_posterior(tables, adjacency, seed=configuration.random_state)
-    status, message = found.status, found.message  # an interrupted search stays one
+    status, message = found.status, found.message  # an interrupted search remains interrupted
     if status == "converged" and number == MAX_PASSES:
         status, message = "not converged", f"the evidence still rises after {MAX_PASSES} passes over all rows"
     return replace(
@@ -136,14 +136,14 @@ def _of_sample(problem: Problem, sample: Dataset, model: FittedModel, groups: Ar
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What an E-step over all rows tells.
+    """The result of an E-step over all rows.
 
     Parameters
     ----------
     moments : Moments
         Of every regime.
     units : ndarray [K]
-        How many groups, and rows on their own, every regime has.
+        Number of groups, and of rows without a group, in every regime.
     log_likelihood : float
         Of all rows.
     groups : ndarray [n_groups, K]
@@ -192,7 +192,7 @@ def one_pass(
 
 
 def _pooled(part: Part, model: FittedModel, n_groups: int) -> Pooled:
-    """What the rows of a part say of the groups."""
+    """Log-densities of the groups, from the rows of a part."""
     z, _, members = part()
     rows = np.flatnonzero(members >= 0)
     blocks = [rows[first : first + BLOCK] for first in range(0, max(rows.size, 1), BLOCK)]
@@ -208,7 +208,7 @@ def _pooled(part: Part, model: FittedModel, n_groups: int) -> Pooled:
 
 
 def _part_pass(part: Part, model: FittedModel, groups: Array) -> tuple[Moments, Array, float]:
-    """Moments of a part, and what its rows on their own add to units and log-likelihood."""
+    """Moments of a part, and what its rows without a group add to units and log-likelihood."""
     z, labels, members = part()
     width, n_regimes = z.shape[1] + 1, model.topology.n_regimes
     moments, units, loglik = Moments(np.zeros((n_regimes, width, width))), np.zeros(n_regimes), 0.0
@@ -241,5 +241,5 @@ def _canonical(problem: Problem, moments: Moments, targets: NDArray[np.int8]) ->
 
 
 def _targets(joined: Array, targets: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Targets of regimes that some have become; those that joined another have none."""
+    """Targets after regimes were relabelled; those that joined another have none."""
     return (joined @ targets).astype(np.int8)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def target_costs(problem: Problem, target_prior: float | None, n_regimes: int) -> NDArray[np.float64]:
-    """What a target costs in every regime, ``[n_regimes]``; ``target_prior`` instead of the problem's own."""
+    """Cost of a target in every regime, ``[n_regimes]``; ``target_prior`` replaces that of the problem."""
     prior = problem.penalties.target_prior if target_prior is None else target_prior
     return np.full(n_regimes, -prior)
 
@@ -79,10 +79,11 @@ def screen_parents(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Candidate parents of every variable by greedy forward selection on its local score, and its core.
 
-    Both are padded with -1, ``[d, c]`` and ``[d, m]``. Correlations of the pooled rows would not do: interventions hide
-    parents there. The score sees regimes and targets. Selection goes on below the best score, because what matters is
-    which parents any good set could contain. Where a graph has more parents than leave :data:`SPARE` places for others,
-    those that would be missed most are the core: they are not up for choice.
+    Both are padded with -1, ``[d, c]`` and ``[d, m]``. Correlations of the pooled rows would not suffice, because
+    interventions hide parents there; the score takes regimes and targets into account. Selection continues below the
+    best score, because what matters is which parents any good set could contain. Where a variable has so many parents
+    that fewer than :data:`SPARE` places are left for others, the most important parents form the core, which all sets
+    contain.
     """
     counts, d = moments.counts, problem.n_variables
     fixed, cost = problem.fixed(len(counts)), target_costs(problem, None, len(counts))
@@ -138,9 +139,9 @@ def choose_all_targets(
 
 @njit
 def _fit_mechanism(moments, regimes, parents, variable):  # type: ignore[no-untyped-def]
-    """Regression of ``variable`` on ``parents`` in some regimes together: coefficients, and the sum of squares left.
+    """Regression of ``variable`` on ``parents`` in some regimes together: coefficients and residual sum of squares.
 
-    Only the entries of the parent set are added up: whole matrices would cost the square of the number of variables.
+    Only the entries of the parent set are summed: whole matrices would cost the square of the number of variables.
     """
     index = local_index(variable, parents)
     size = index.shape[0]
@@ -194,7 +195,7 @@ def target_probabilities(
 ) -> NDArray[np.float64]:
     """Posterior probability of every target given the graph and the other targets, ``[K, d]``.
 
-    Known targets have probability 0 or 1; a regime without rows keeps the prior's answer, none.
+    Known targets have probability 0 or 1; in a regime without rows nothing is a target, as under the prior.
     """
     counts = moments.counts
     known = problem.fixed(len(counts))
@@ -210,5 +211,5 @@ def target_probabilities(
                 data = RegimeData(moments.matrices, counts, fixed, cost, problem.imperfect, exhaustive=False)
                 scores[value] = parent_set_score(data, j, parents, fixed == 0)
             probabilities[k, j] = expit(scores[1] - scores[0]) if np.isfinite(scores).any() else targets[k, j]
-    probabilities[0] = 0.0  # the reference, whoever was found to belong to it
+    probabilities[0] = 0.0  # the reference, whichever rows belong to it
     return probabilities

@@ -30,8 +30,8 @@ class ScoreTables:
     scores : ndarray [d, 2^c]
         ``scores[j, mask]``; minus infinity where not allowed.
     core : ndarray [d, m] of int64
-        Parents that every set has besides, padded with -1: the surest ones of variables with more parents than there
-        is room for.
+        Further parents in every set, padded with -1: the most certain ones of variables with more parents than
+        candidates.
     """
 
     candidates: NDArray[np.int64]
@@ -80,7 +80,7 @@ class ScoreTables:
         return ScoreTables(self.candidates, scores, self.core)
 
     def best(self, start: NDArray[np.int8], seed: int = 0) -> tuple[NDArray[np.int8], float]:
-        """Best DAG: exact where subsets can be enumerated, else by order search from the order of ``start``."""
+        """Best DAG: exact where subsets can be enumerated, otherwise by order search from the order of ``start``."""
         if self.n_variables <= EXACT_LIMIT:
             return best_dag(self.full())
         order = np.array(topological_order(start), dtype=np.int64)
@@ -123,7 +123,7 @@ def correlated_candidates(
 ) -> NDArray[np.int64]:
     """The allowed parents with the largest partial correlation given all other variables, ``[d, c]``, padded with -1.
 
-    A rough screen for when nothing is known of the regimes yet. Required parents are always candidates.
+    A rough screen for the time before regimes are known. Required parents are always candidates.
     """
     d = len(covariance)
     limit = min(max(limit, int(constraints.required.sum(axis=0).max())), d - 1)

@@ -1,4 +1,4 @@
-r"""How sure: sums over all DAGs, weighted by their scores.
+r"""Posterior probabilities: sums over all DAGs, weighted by their scores.
 
 With weights :math:`e^{s_j(P)}` of parent sets the posterior of a DAG is the product over its parent sets. For few
 variables the sum over *all* DAGs is done exactly, layer by layer (Kuipers and Moffa, 2017): the variables without
@@ -61,9 +61,9 @@ def graph_posterior(
     start
         A good DAG, where sampling begins.
     temperature
-        Scores are divided by it: above 1 where scores overstate what the rows can tell.
+        Scores are divided by it: above 1 where scores overstate the information in the rows.
     n_samples, seed
-        DAGs sampled for what has no exact sum, and their randomness.
+        Number of DAGs sampled where there is no exact sum, and their seed.
     """
     tables = tables.settled(start)
     if tables.n_variables <= LAYER_LIMIT:
@@ -303,7 +303,7 @@ def _exact(
 
 @njit
 def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):  # type: ignore[no-untyped-def]
-    """Metropolis over orders, one DAG a kept order."""
+    """Metropolis over orders, one DAG per kept order."""
     n_variables, n_sets = scores.shape
     n_candidates = candidates.shape[1]
     sums = scores.copy()
@@ -344,7 +344,7 @@ def _sample_by_order(scores, candidates, core, order, n_samples, thinning, rng):
 
 @njit
 def _draw_parents(scores, mask, weights, sets, rng):  # type: ignore[no-untyped-def]
-    """A subset of ``mask``, drawn by its weight; ``weights`` and ``sets`` are room to work in."""
+    """A subset of ``mask``, drawn by its weight; ``weights`` and ``sets`` are working memory."""
     count, subset = 0, mask
     while True:
         weights[count] = scores[subset]

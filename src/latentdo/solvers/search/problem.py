@@ -1,4 +1,4 @@
-"""What stays fixed during one structural search: rows, labels, what is known, and what things cost."""
+"""What stays fixed during one structural search: rows, labels, prior knowledge and costs."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Problem:
     min_rows : float
         A regime with fewer (soft) rows is dropped.
     units : Units
-        How rows belong together: what is assigned as one, what the weights of regimes are shares of, and how often
-        each row counts.
+        How rows belong together: which rows are assigned jointly, the units of which the weights of regimes are shares,
+        and how often each row counts.
     learner : Learner
-        The family of mechanisms: how they are learnt from rows that are assigned.
+        The family of mechanisms: how they are learnt from assigned rows.
     n_total : int
         Rows of all ranks together; by default those here.
     ranks : Ranks
@@ -70,7 +70,7 @@ class Problem:
     offset: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        """Without other ranks the rows here are all there are."""
+        """Without other ranks, the rows here are all rows."""
         if self.ranks.size == 1:
             object.__setattr__(self, "n_total", self.n_rows)
 
@@ -81,7 +81,7 @@ class Problem:
         return np.column_stack([rows, self.offset]) if self.offset.size else rows
 
     def inputs(self, parents: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What a mechanism with these parents is given of rows, ``[n, p]``, with the offset if there is one."""
+        """Inputs of a mechanism with these parents, ``[n, p]``, with the offset if there is one."""
         columns = np.append(parents, self.n_variables) if self.offset.size else parents
         return np.ascontiguousarray(self.z[:, columns])
 
@@ -112,7 +112,7 @@ class Problem:
         return fixed
 
     def clamp(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Put labelled rows where they belong; the rest stays."""
+        """Assign labelled rows to their labels; the others stay."""
         rows = np.flatnonzero(self.labels >= 0)
         if rows.size:
             responsibilities[rows] = 0.0
@@ -128,7 +128,7 @@ class Problem:
         return self.ranks.sum(self.counted(responsibilities).sum(axis=0))
 
     def counted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What rows carry, ``[n, ...]``, as often as they count: what mechanisms are fitted to."""
+        """Values of rows, ``[n, ...]``, repeated as often as they count: mechanisms are fitted to these."""
         return self.units.counted(values)
 
     @property
@@ -138,7 +138,7 @@ class Problem:
 
     @cached_property
     def n_counted(self) -> float:
-        """How many rows those here count for."""
+        """The total weight of the rows here."""
         return float(self.repeats.sum())
 
     @property
@@ -151,9 +151,9 @@ class Problem:
         return self.ranks.sum(self.units.total(responsibilities))
 
     def prior(self, responsibilities: NDArray[np.float64], before: FittedModel | None = None) -> Prior:
-        """What to believe of units before they are seen if they are assigned so.
+        """The prior of units under this assignment.
 
-        What can only be guessed is as in the model ``before``, if there is one.
+        Parameters that can only be guessed are taken from the model ``before``, if there is one.
         """
         if self.units.single:
             return Prior(self.counts(responsibilities) / self.n_units)
@@ -174,12 +174,12 @@ class Problem:
         return model.with_prior(self.prior(responsibilities, before))
 
     def cost(self, model: FittedModel, responsibilities: NDArray[np.float64]) -> float:
-        """What a model costs under which rows are assigned so; see :class:`.Penalties`."""
+        """Cost of a model under this assignment of rows; see :class:`.Penalties`."""
         counts = None if self.units.single else self.counts(responsibilities)
         return self.penalties.cost(model, self.n_units, counts)
 
     def shared(self, ranks: Ranks) -> Problem:
-        """The same problem, of which this rank holds its share of the rows.
+        """The same problem with this rank's share of the rows.
 
         Groups may lie anywhere in the table; where there are some, every rank has all rows.
         """

@@ -1,4 +1,4 @@
-"""Births where a mechanism hides two regimes, in turns with merges and graph search (:mod:`.fewer_regimes`)."""
+"""Splits where a mechanism hides two regimes, alternating with merges and graph search (:mod:`.fewer_regimes`)."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ from latentdo.solvers.settings import (
 
 @dataclass(frozen=True, eq=False)
 class Birth:
-    """A regime that would be better as two, told apart by one variable.
+    """A regime that is better split in two, which differ in one variable.
 
     Parameters
     ----------
     gain : float
-        Rise of the expected log-likelihood, costs not counted.
+        Rise of the expected log-likelihood, without costs.
     regime, variable : int
         What to split, and where it shows.
     rows, share
-        Rows of the regime, and the part of each that leaves it.
+        Rows of the regime, and the part of each that moves to the new regime.
     reference_stays : bool
-        Whether those who stay follow the reference mechanism there.
+        Whether the remaining rows follow the reference mechanism there.
     others : tuple of int
-        Further regimes that rows leave, in the same shares: all that follow the reference mechanism there.
+        Further regimes from which rows move, in the same shares: all that share the reference mechanism there.
     joined : tuple of int
-        Regimes that lose the variable as a target, because what they follow turns out to be the reference.
+        Regimes that lose the variable as a target, because their mechanism turns out to be the reference.
     """
 
     gain: float
@@ -72,7 +72,7 @@ class Birth:
     joined: tuple[int, ...] = ()
 
     def apply(self, responsibilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Move the leaving part into a new last regime."""
+        """Move this part of the rows into a new last regime."""
         left = np.ix_(self.rows, np.array([self.regime, *self.others]))
         moved = responsibilities[left] * self.share[:, None]
         split = np.column_stack([responsibilities, np.zeros(len(responsibilities))])
@@ -81,7 +81,7 @@ class Birth:
         return split
 
     def hit(self, targets: NDArray[np.int8]) -> NDArray[np.int8]:
-        """The targets with those of the new last regime: the variable, and what all its rows had before."""
+        """The targets with those of the new last regime: the variable, and the targets common to its rows before."""
         grown = np.vstack([targets, targets[[self.regime, *self.others]].min(axis=0)])
         grown[self.regime, self.variable] &= not self.reference_stays
         grown[list(self.joined), self.variable] = 0
@@ -90,11 +90,11 @@ class Birth:
 
 
 def propose_births(problem: Problem, state: State) -> list[Birth]:
-    """Births worth trying, the most promising first.
+    """Splits worth trying, the most promising first.
 
-    In every regime and variable: does part of the rows follow the reference mechanism (or the regime's own) and
-    the rest another one? And in every variable, of all that follow the reference mechanism: the rows of a regime that
-    is yet unborn may be spread over several others.
+    In every regime and variable: does part of the rows follow the reference mechanism (or the regime's own) and the
+    rest another one? The same question is asked of all rows that follow the reference mechanism of a variable, because
+    the rows of a regime not yet found may be spread over several others.
     """
     worth = BIRTH_WORTH * np.log(problem.n_counted)
     births = []
@@ -119,9 +119,9 @@ def propose_births(problem: Problem, state: State) -> list[Birth]:
 
 
 def propose_exceptions(problem: Problem, state: State) -> list[Birth]:
-    """Births of a regime from those who seem to follow the rule, where the exceptions are the rule, best first.
+    """Splits of rows that seem to follow the reference where intervened rows do in fact, best first.
 
-    They may seem to lose what a birth costs: other variables tell the new regime from its neighbours, too.
+    They may seem not to cover the cost of a split, but other variables also separate the new regime from the others.
     """
     births, worth = [], BIRTH_WORTH * np.log(problem.n_counted)
     free = problem.fixed(state.n_regimes) == FREE
@@ -135,13 +135,13 @@ def propose_exceptions(problem: Problem, state: State) -> list[Birth]:
 
 
 def _followers(problem: Problem, state: State, variable: int) -> list[int]:
-    """Regimes that follow the reference mechanism of a variable, the largest first."""
+    """Regimes that share the reference mechanism of a variable, the largest first."""
     sharing = np.flatnonzero(state.targets[:, variable] == 0)
     return [int(k) for k in sharing[np.argsort(-problem.counts(state.responsibilities)[sharing])]]
 
 
 def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | None:
-    """Apply births (of different regimes) together, merge if there are too many, and keep what is better."""
+    """Apply splits (of different regimes) together, merge if there are too many regimes, and keep the better state."""
     responsibilities, targets = state.responsibilities, state.targets
     for birth in births:
         responsibilities, targets = birth.apply(responsibilities), birth.hit(targets)
@@ -153,15 +153,16 @@ def _try_births(problem: Problem, state: State, births: list[Birth]) -> State | 
 
 
 def overlapping(state: State) -> bool:
-    """Whether rows belong to their likeliest regime only with some doubt."""
+    """Whether the assignment of rows to their most probable regime is uncertain."""
     return bool(state.responsibilities.max(axis=1).mean() < OVERLAP)
 
 
 def try_tails(problem: Problem, state: State) -> State:
-    """Where regimes overlap: let a regime grow from either tail of every variable in turn, and keep what pays.
+    """Where regimes overlap: let a regime grow from either tail of every variable; keep those that raise the evidence.
 
     An intervention on a variable without parents hardly shows in that variable alone; it shows once its rows are
-    *not* explained by the other interventions. So the newcomer gets its target for a while before it has to pay.
+    *not* explained by the other interventions. So the new regime keeps its target for a while before it is charged for
+    it.
     """
     known = problem.labels >= 0
     for j in np.argsort(state.targets.sum(axis=0), kind="stable")[:MAX_TAILS]:
@@ -192,7 +193,7 @@ def try_tails(problem: Problem, state: State) -> State:
 
 
 def settle(problem: Problem, state: State) -> State:
-    """Other targets and merges, in turns, as long as they raise the evidence."""
+    """Alternate changes of targets and merges, as long as they raise the evidence."""
     while True:
         better = problem.learner.retarget(problem, state)
         merged = merge_while_better(problem, better)
@@ -210,7 +211,7 @@ def improve(
     rounds_at_limit: int = MAX_ROUNDS_AT_LIMIT,
     same_graph: bool = False,
 ) -> State:
-    """Births, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
+    """Splits, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
     state = settle(problem, state)
     if problem.all_labelled or problem.max_regimes == 1:
         return state
@@ -222,7 +223,7 @@ def improve(
         ]
         room = problem.max_regimes - state.n_regimes
         grown = _try_births(problem, state, distinct[:room]) if min(len(distinct), room) > 1 else None
-        # At the limit every birth costs a merge: look at fewer, and not for ever.
+        # At the limit every split requires a merge: try fewer, for a limited number of rounds.
         full = room <= 0
         rounds_at_limit -= full
         if rounds_at_limit < 0:
@@ -252,12 +253,13 @@ def improve(
 
 
 def merge_and_split_while_better(problem: Problem, state: State) -> State:
-    """Merge regimes, with mechanisms fitted from nothing, and let others be born, as long as the evidence rises.
+    """Merge regimes, with mechanisms fitted from scratch, and split others, as long as the evidence rises.
 
-    Two halves of a regime may each have found a mechanism that suits it. Together they would need the shape of the
-    reference, which no step of EM from either half leads to; the bound of a merge falls all the same. And two regimes
-    that share each other's rows are told apart only once they are one. So pairs are merged, and all regimes that only
-    one variable tells apart: if interventions on it were mixed up, they were so wherever it is hit.
+    Two halves of a regime may each have a mechanism that suits it. Merged, they would need the shape of the reference,
+    which no step of EM from either half leads to, so the bound for a merge falls although the merge is right. Two
+    regimes that mix each other's rows can be separated only after they are merged. So pairs are merged, and also all
+    regimes that differ in one variable only: if interventions on a variable were mixed up, they were so in every regime
+    that targets it.
     """
     while state.n_regimes > max(problem.n_labelled, 1):
         together = chain(_pairs_merged(problem, state), _variables_forgotten(problem, state))
@@ -270,15 +272,15 @@ def merge_and_split_while_better(problem: Problem, state: State) -> State:
 
 
 def _pairs_merged(problem: Problem, state: State) -> Iterator[State]:
-    """Two regimes as one, best first."""
+    """Merges of two regimes, best first."""
     for one in propose_merges(problem, state)[:MERGE_TRIES]:
         yield fit_afresh(problem, merge(problem, state, [one]))
 
 
 def _variables_forgotten(problem: Problem, state: State) -> Iterator[State]:
-    """No regime hits a variable that several do, and those that nothing else tells apart are one.
+    """Remove a variable that several regimes target from all targets, and merge regimes that then do not differ.
 
-    Variables that most regimes hit come first: what was mixed up once is repeated in every regime.
+    Variables that most regimes target come first: a mix-up is repeated in every regime.
     """
     free = problem.fixed(state.n_regimes) == FREE
     hits = ((state.targets == 1) & free).sum(axis=0)
@@ -286,7 +288,7 @@ def _variables_forgotten(problem: Problem, state: State) -> Iterator[State]:
     for j in often[:MERGE_TRIES]:
         targets = state.targets.copy()
         targets[free[:, j], j] = 0
-        # Labelled regimes stay apart, and come first.
+        # Labelled regimes stay separate, and come first.
         labels = np.minimum(np.arange(state.n_regimes), problem.n_labelled)
         alike = np.unique(np.column_stack([labels, targets]), axis=0, return_index=True, return_inverse=True)
         rows = state.responsibilities @ np.eye(alike[1].size)[alike[2].ravel()]

@@ -1,4 +1,4 @@
-"""What structural searches report alike: the course of a fit, and regimes in an order that users can rely on."""
+"""What all structural searches report: the course of a fit, and regimes in an order that users can rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 
 class Journal:
-    """Keeps the history of a fit and what an interrupted one would return, and tells whoever listens."""
+    """Keeps the history of a fit and the state that an interrupted one would return, and reports progress."""
 
     def __init__(self, progress: Progress | None, prefix: str = "") -> None:
         self.began = time.perf_counter()
@@ -28,22 +28,22 @@ class Journal:
         self._prefix = prefix
 
     def under(self, name: str) -> Journal:
-        """The same journal for a search within a search: its steps carry the name in front."""
+        """The same journal for a search within a search: the name is put before its steps."""
         within = Journal(self._progress, f"{self._prefix}{name}: ")
         within.began, within.entries, within._kept = self.began, self.entries, self._kept
         return within
 
     def keep(self, standing: Any) -> None:
-        """Remember what to go on from if the search is interrupted from here on."""
+        """Store the state to return if the search is interrupted from here on."""
         self._kept[0] = standing
 
     @property
     def latest(self) -> Any:
-        """What was kept last."""
+        """The state stored last."""
         return self._kept[0]
 
     def note(self, step: str, state: State, left: float | None = None) -> None:
-        """Record where the fit stands after a step, and tell how many seconds are about ``left``."""
+        """Record the state of the fit after a step, and report about how many seconds are ``left``."""
         entry = {
             "step": f"{self._prefix}{step}",
             "evidence": state.evidence,
@@ -63,7 +63,7 @@ def canonical(
 
     Labelled regimes keep their places, and free ones without targets join regime 0. Without labels, regimes
     without targets become regime 0 (an empty one if there are none) and the others follow by size. Which of two regimes
-    is the reference may be anybody's guess; over time it is the one that is there for longer.
+    is the reference may be arbitrary; over time it is the one that lasts longer in total.
     """
     resp = responsibilities
     n_regimes = resp.shape[1]

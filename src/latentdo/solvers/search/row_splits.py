@@ -1,7 +1,7 @@
-"""Splitting the followers of a mechanism in two, with mechanisms of a family on both sides.
+"""Splitting the rows of a mechanism in two, with mechanisms of a family on both sides.
 
-Noise of any shape may have absorbed an intervention. So what stays is fitted without those who leave, where
-:mod:`.splits` sets a line beside what all rows follow now.
+Noise of any shape may have absorbed an intervention. So the mechanism of the remaining rows is fitted without the rows
+that are split off, whereas :mod:`.splits` compares a line with the present mechanism of all rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class _Rows(NamedTuple):
-    """Parents and values of some rows, how much of each may leave, how they belong together, and how much cannot."""
+    """Parents and values of some rows, how much of each may be split off or must stay, and how they belong together."""
 
     x: Array
     y: Array
@@ -44,24 +44,24 @@ class _Rows(NamedTuple):
     staying: Array
 
     def some(self, limit: int) -> _Rows:
-        """Only so many."""
+        """Only this many."""
         at = self.units.thin(np.arange(self.y.size), limit)
         return _Rows(self.x[at], self.y[at], self.weights[at], self.units.take(at), self.staying[at])
 
     @property
     def counted(self) -> tuple[Array, Array, Array]:
-        """Parents, values, and how much rows that may leave count."""
+        """Parents, values and weights of rows that may be split off."""
         return self.x, self.y, self.units.counted(self.weights)
 
     @property
     def staying_counted(self) -> tuple[Array, Array, Array]:
-        """The same of those that cannot."""
+        """The same for rows that must stay."""
         return self.x, self.y, self.units.counted(self.staying)
 
     def carry(self, share: Array, few: _Rows, *, by_parents: bool = False) -> Array:
-        """Shares of a few of the rows as a guess for all: those of the nearest value.
+        """Shares of a few rows as a guess for all: that of the row with the nearest value.
 
-        Where many rows share a value, ``by_parents``: of the nearest row.
+        Where many rows share a value, ``by_parents``: that of the row with the nearest parents.
         """
         if by_parents:
             near = cKDTree(np.column_stack([few.x, few.y])).query(np.column_stack([self.x, self.y]))[1]
@@ -72,7 +72,7 @@ class _Rows(NamedTuple):
 
 
 class _Parted(NamedTuple):
-    """Evidence of two mechanisms, the share of every row that leaves, what the others follow, and the cost of both."""
+    """Evidence of two mechanisms, the share of every row that is split off, the mechanism that stays, and the costs."""
 
     evidence: float
     share: Array
@@ -90,7 +90,7 @@ def split_by_family(
 ) -> Split | None:
     """The best split of some rows that follow the reference mechanism of a variable, whatever their regimes.
 
-    Or of those of one ``regime``, which follow another. It is found on some of the rows and carried to all.
+    Or of the rows of one ``regime`` with another mechanism. It is found on some of the rows and extended to all.
     """
     model, family = state.model, learner.family.of(variable)
     everyone = _rows(problem, state, variable, rows, np.zeros(problem.n_rows))
@@ -106,7 +106,7 @@ def split_by_family(
     best = Split(-np.inf, np.empty(0))
 
     def gain(found: _Parted) -> float:
-        # A discrete variable alone hardly shows a regime: other variables have to pay for it, if any do.
+        # A discrete variable alone hardly shows a regime: other variables have to support it, if any do.
         return found.evidence - now + (found.cost - paid if family.is_discrete else 0.0)
 
     for guess in [*guesses(whole.log_density(few.x, few.y), few.y, few.units), *whole.parts(few.x, few.y)]:
@@ -129,11 +129,11 @@ def split_by_family(
 def split_by_exception(
     problem: Problem, state: State, variable: int, regime: int, learner: RowLearner
 ) -> tuple[Split, NDArray[np.int64], tuple[int, ...]] | None:
-    """The split of the followers of a reference mechanism that makes one of its exceptions the rule.
+    """The split of the rows of a reference mechanism after which an intervened mechanism becomes the reference.
 
-    An intervention on many rows may hide in the shape of the noise. Regimes without it then seem to be exceptions, each
-    with a target too many; but what they follow is the reference, and part of its followers are the exception. Returns
-    the split, its rows, and the regimes that lose the target.
+    An intervention on many rows may hide in the shape of the noise. Regimes without it then seem to be intervened upon,
+    each with one target too many; but their mechanism is the reference, and part of the rows assigned to the reference
+    are the intervened ones. Returns the split, its rows, and the regimes that lose the target.
     """
     model, prior = state.model, problem.penalties.target_prior
     reference, mine = model.reference[variable], state.responsibilities[:, regime]
@@ -145,7 +145,7 @@ def split_by_exception(
         return None
     fits = learner.fits(variable, model.parents[variable])
     rule = fits.fit(*rows_that_count(*everyone.staying_counted))
-    # What all follow holds the rule, of half of them, say, and something else.
+    # The mechanism of all rows mixes the reference, of half of them, say, with something else.
     inside = rule.log_density(everyone.x, everyone.y) - reference.log_density(everyone.x, everyone.y)
     guess = 1.0 - np.exp(np.minimum(inside - np.log(2.0), 0.0))
     family = learner.family.of(variable)
@@ -184,9 +184,10 @@ def _two(
     steps: int,
     start: Mechanism,
 ) -> _Parted:
-    """EM of two mechanisms in one variable: what most rows follow, and what an intervention put in its place.
+    """EM of two mechanisms in one variable: that of most rows, and the one that an intervention put in its place.
 
-    What stays follows the rows, and is fitted with care in the last step: it may be simpler than the whole was.
+    The mechanism of the remaining rows is refitted in every step, and chosen anew in the last: it may be simpler than
+    before.
     """
     x, y, weights, units, _ = rows
     counted, staying = rows.counted[2], rows.staying_counted[2]
@@ -206,7 +207,7 @@ def _two(
         parts = np.array([1.0 - units_leaving / all_units, units_leaving / all_units])
         densities = np.column_stack([stays.log_density(x, y), leaves.log_density(x, y)])
         kept = float(staying @ densities[:, 0])
-        found = units.assign(densities, Prior(parts))  # makes use of their memory
+        found = units.assign(densities, Prior(parts))  # uses their record of fits
         paid = 0.5 * float(cost) + 0.5 * float(np.log(all_units))
         value = kept + float(weights @ found.log_likelihood) - paid
         share = found.responsibilities[:, 1].copy()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SetScores:
-    """Scores of parent sets of one variable, fitted only if they may matter; of the others, by a glance."""
+    """Scores of parent sets of one variable, fitted only if they may matter, otherwise approximate."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SetScores:
         self._best: tuple[float, Parents, Local] | None = None
 
     def slack(self, parents: Parents) -> float:
-        """How much more a fit may find than is said without: nothing if there was one, little with more parents."""
+        """How much a fit may exceed the approximate score: nothing after a fit, little with more parents."""
         if self.is_fitted(parents):
             return 0.0
         larger = self._best is not None and parents.size > self._best[1].size
@@ -56,7 +56,7 @@ class SetScores:
             if self._best is None or self._fitted[key] > self._best[0]:
                 self._best = (self._fitted[key], parents, local)
                 if self._discrete:
-                    self._glances.clear()  # they were about who shares the mechanism of another fit
+                    self._glances.clear()  # they assumed the sharing regimes of another fit
         return self._fitted[key]
 
     def is_fitted(self, parents: Parents) -> bool:
@@ -64,7 +64,7 @@ class SetScores:
         return tuple(parents.tolist()) in self._fitted
 
     def rough(self, parents: Parents) -> float:
-        """The score by a fit, if there was one, or else by a glance, if the family is capable of one."""
+        """The score by a fit, if there was one, otherwise an approximate one, if the family has it."""
         key = tuple(parents.tolist())
         if key in self._fitted:
             return self._fitted[key]
@@ -95,10 +95,10 @@ def fit_what_matters(
     scores: Sequence[SetScores],
     adjacency: NDArray[np.int8],
 ) -> None:
-    """Fit the parent sets of the best graph, and those next to them, until no other graph looks better.
+    """Fit the parent sets of the best graph, and their neighbours, until no other graph looks better.
 
-    Graphs that differ by one edge, maybe turned, decide about directions: they are all fitted, and so is whoever is a
-    parent more or less and not hopeless.
+    Graphs that differ by one edge, or by its direction, decide about directions: they are all fitted, and so are sets
+    with one parent more or fewer, unless they are too far behind.
     """
     around = False
     while True:
@@ -132,9 +132,9 @@ def quick_screen(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Candidate parents of every variable, and its core, as :func:`.screen_parents` gives them, from quick scores.
 
-    Half of the free places go to those that explain most alone, the others to those that explain most beside the
-    parents of the graph and each other, one after another: a parent may be redundant beside children, and may not show
-    without other parents.
+    Half of the free places go to variables that explain most alone. The others go, one after another, to variables that
+    explain most given the parents in the graph and those chosen already: a parent may be redundant given children, and
+    may have no visible effect without other parents.
     """
     d, allowed = problem.n_variables, problem.constraints.allowed
     required = problem.constraints.required

@@ -66,7 +66,7 @@ def fit_null(problem: Problem, adjacency: NDArray[np.int8] | None = None) -> Nul
 
 
 def noise_gain(rows: NDArray[np.float64], spread: float, repeats: NDArray[np.float64]) -> float:
-    """Rise of the evidence by the best shape of the noise, over a Gaussian; zero if none pays.
+    """Rise of the evidence by the best shape of the noise over a Gaussian; zero if none is better.
 
     ``rows [n, q]`` holds ones, regressors and, last, the values, and ``repeats [n]`` says how often they count;
     ``spread`` is the scale of the residuals.

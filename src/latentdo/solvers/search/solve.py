@@ -1,4 +1,4 @@
-"""Linear mechanisms: starts, structural EM, moves, the sceptic's check, and how sure it all is."""
+"""Linear mechanisms: starts, structural EM, moves, the comparison with a single regime, and probabilities."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["LinearStrategy", "SearchConfiguration", "make_problem", "solve"]
 
 
 Enough = Callable[[Problem, State], bool]
-"""Whether what one start reached shows already that lines with Gaussian noise will not do."""
+"""Whether the result of one start already shows that lines with Gaussian noise do not suffice."""
 
 
 def solve(
@@ -48,21 +48,21 @@ def solve(
 ) -> FitResult:
     """Fit linear mechanisms by structural EM, see :func:`.driver.search`.
 
-    If the first start is ``enough`` there is no other: somebody will go on from there with another family.
+    If the first start is ``enough``, there is no other: another family continues from there.
     """
     return driver.search(dataset, configuration, LinearStrategy(enough), progress)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearStanding(Standing):
-    """Where the search stands, and the one-regime model that it has to beat, if it has to."""
+    """The state of the search, and the one-regime model that it has to beat, if any."""
 
     null: NullModel | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class LinearStrategy:
-    """Several starts, each grown by births and merges; the best is doubted, and its graph searched once more."""
+    """Several starts, grown by splits and merges; the best is compared with one regime, and its graph refined."""
 
     enough: Enough | None = None
 
@@ -80,14 +80,14 @@ class LinearStrategy:
         return _verdict(run, _last_graph(run, standing))
 
     def salvage(self, run: Run) -> LinearStanding:
-        """See :class:`.driver.Strategy`; one regime at least."""
+        """See :class:`.driver.Strategy`; at least one regime."""
         standing = run.journal.latest or LinearStanding(_at_once(run.problem))
         return _verdict(run, _last_graph(run, standing))
 
     def on_all_rows(
         self, problem: Problem, configuration: SearchConfiguration, standing: LinearStanding
     ) -> State:
-        """See :class:`.driver.Strategy`: assign, settle, search the graph once more."""
+        """See :class:`.driver.Strategy`: assign, run EM, search the graph once more."""
         state = configuration.ranks.from_first(standing.state)
         responsibilities, _ = assign_rows(problem, state.model)
         state = refine(
@@ -126,11 +126,11 @@ def conclude(
     density: str = "linear",
     model: FittedModel | None = None,
 ) -> Conclusion:
-    """The maximum-likelihood model of a structure, and how sure it is."""
+    """The maximum-likelihood model of a structure, and its probabilities."""
     learner = problem.learner
-    # Shapes that the search has chosen stay: chosen once more, from there, they may be hundreds of nats worse.
+    # Shapes chosen by the search are kept: chosen again from there, they may be hundreds of nats worse.
     statistics = learner.statistics(problem, responsibilities, model, settled=model is not None)
-    # An empty reference must stay free of targets although no row speaks for it.
+    # An empty reference must stay free of targets although it has no rows.
     fitted = learner.fit(problem, statistics, adjacency, targets)
     # Other graphs are fitted from there, as in the search: probabilities must not contradict the graph.
     statistics = learner.statistics(problem, configuration.measured * responsibilities, fitted)
@@ -147,7 +147,7 @@ def conclude(
 
 
 def _without_regimes(run: Run) -> LinearStanding:
-    """The graph alone, where every row has a label or nobody may have another regime."""
+    """The graph alone, where every row has a label or only one regime is allowed."""
     problem = run.problem
     known = (
         np.ones((problem.n_rows, 1))
@@ -161,7 +161,7 @@ def _without_regimes(run: Run) -> LinearStanding:
 
 
 def _grow(run: Run, enough: Enough | None) -> LinearStanding:
-    """The best of several starts; if one regime with flexible noise does not beat it, grown further."""
+    """The best of several starts, grown further if one regime with flexible noise does not beat it."""
     problem = run.problem
     best: LinearStanding | None = None
     for step, state in _candidates(problem, run.configuration):
@@ -186,14 +186,14 @@ def _grow(run: Run, enough: Enough | None) -> LinearStanding:
 
 
 def _at_once(problem: Problem) -> State:
-    """What can be said at once: every row in the reference or at its label."""
+    """The state available at once: every row in the reference or at its label."""
     everyone = np.zeros((problem.n_rows, max(problem.n_labelled, 1)))
     everyone[:, 0] = 1.0
     return relearn(problem, problem.clamp(everyone), rounds=1)
 
 
 def _last_graph(run: Run, standing: LinearStanding) -> LinearStanding:
-    """No more regimes than are allowed, and the best graph for the rows as they are assigned then.
+    """At most as many regimes as are allowed, and the best graph for that assignment of rows.
 
     The probabilities of edges come from there, and must not contradict the graph.
     """
@@ -230,14 +230,14 @@ def _sceptic(problem: Problem, state: State, null: NullModel | None = None) -> N
 
 @dataclass(frozen=True, eq=False)
 class _Start:
-    """What one start reached: before it was grown by births, and after."""
+    """The result of one start: before it was grown by splits, and after."""
 
     early: State
     grown: State
 
 
 def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterator[tuple[str, State]]:
-    """States from different starts, each grown as far as births, merges and graph search take it.
+    """States from different starts, each grown as far as splits, merges and graph search take it.
 
     In parallel the same starts count as in sequence, so that the number of processes does not change the result.
     """
@@ -260,7 +260,7 @@ def _candidates(problem: Problem, configuration: SearchConfiguration) -> Iterato
             and early.evidence < max(reached, default=-np.inf)
             and regime_moves.overlapping(early)
         ):
-            state = early  # a clustering of overlapping regimes that is behind already is not grown further
+            state = early  # a clustering of overlapping regimes that is already behind is not grown further
         else:
             state = regime_moves.improve(problem, early) if start is None else start.grown
         yield name, state

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """What a split would gain, in nats, the part of every row that leaves, ``[n]``, and what the others follow.
+    """The gain of a split in nats, the part of every row that is split off, ``[n]``, and the mechanism of the others.
 
-    If that is the reference mechanism, only those who leave have the variable for a target.
+    If that is the reference mechanism, only the rows that are split off have the variable as a target.
     """
 
     gain: float
@@ -37,16 +37,16 @@ class Split(NamedTuple):
     reference_stays: bool = True
 
     def among(self, n_rows: int, rows: NDArray[np.int64]) -> Split:
-        """The same with the parts of all rows, of whom only these may leave."""
+        """The same with the parts of all rows, of which only these may be split off."""
         share = np.zeros(n_rows)
         share[rows] = self.share
         return self._replace(share=share)
 
 
 def split_by_lines(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> Split | None:
-    """The best split of some rows of a regime by a line, or a constant, beside what they follow now.
+    """The best split of some rows of a regime by a line, or a constant, in addition to their present mechanism.
 
-    It is found on some of the rows and carried to all.
+    It is found on some of the rows and extended to all.
     """
     probe = problem.units.thin(rows, PROBE_ROWS)
     found = _best_split(problem, state, k, j, probe)
@@ -75,7 +75,7 @@ class _Split:
 
 
 def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np.int64]) -> _Split | None:
-    """Try several guesses for a few steps, and follow the best of them to the end."""
+    """Try several guesses for a few steps, and continue the best of them to convergence."""
     model, z = state.model, problem.z[rows]
     weights = np.ascontiguousarray(state.responsibilities[rows, k])
     bases: list[_Base] = [lambda at: model.log_density_under(problem.z[at], j, model.reference[j])]
@@ -110,7 +110,7 @@ def _best_split(problem: Problem, state: State, k: int, j: int, rows: NDArray[np
 
 
 def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Carry a split found on some rows to all: one more step, started from the nearest probed value of the variable."""
+    """Extend a split found on some rows to all: one more step, from the nearest probed value of the variable."""
     known = problem.design[split.rows, split.columns[-1]]
     order = np.argsort(known)
     place = np.searchsorted(known[order], problem.design[rows, split.columns[-1]]).clip(0, order.size - 1)
@@ -128,7 +128,7 @@ def _extend(problem: Problem, split: _Split, rows: NDArray[np.int64]) -> NDArray
 def guesses(
     base: NDArray[np.float64], values: NDArray[np.float64], units: Units = SEPARATE
 ) -> list[NDArray[np.float64]]:
-    """Who might leave: the units that a mechanism explains worst, at three depths, and either end of the values."""
+    """Units to split off: those that a mechanism explains worst, at three depths, and either end of the values."""
     means = units.means(base), units.means(values)
     misfit, rank = (np.argsort(np.argsort(one)) / len(one) for one in means)
     masks = [misfit < depth for depth in SPLIT_MISFITS]

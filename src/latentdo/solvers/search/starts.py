@@ -1,4 +1,4 @@
-"""Where structural EM begins: several clusterings of the rows, from very different ideas."""
+"""Starts of structural EM: clusterings of the rows by very different methods."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def with_labels(problem: Problem, clusters: NDArray[np.float64]) -> NDArray[np.f
 def gaussian_mixture(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
     """Posterior of a plain Gaussian mixture; diagonal where full covariances would have too few rows.
 
-    Where rows belong together it is one of their means, in which weak shifts show that rows hide.
+    Where rows belong together, the mixture is one of their means, which reveal shifts too weak for single rows.
     """
     means = problem.units.means(problem.z)
     n, d = means.shape
@@ -83,11 +83,11 @@ def k_means(problem: Problem, n_regimes: int, seed: int) -> NDArray[np.float64]:
 
 
 def minorities(problem: Problem, single: State) -> State:
-    """A regime for every variable at once, from one regime: the rows that a mechanism of their own suits best.
+    """One regime for each variable, all at once, from a single regime: the rows that fit a mechanism of their own best.
 
-    An intervention on a variable without parents hides in the shape of its noise. A regime born alone gains next to
-    nothing there, since what tells its rows is that they have escaped the other interventions; so none of them is
-    born first. Regimes that are not needed have to be dropped afterwards.
+    An intervention on a variable without parents hides in the shape of its noise. A regime that is split off alone
+    gains almost nothing there: what sets its rows apart is that the *other* interventions left them untouched, and
+    that shows only once those have regimes, too. Superfluous regimes are left for later moves to drop.
     """
     everyone = np.arange(problem.n_rows)
     splits = {
@@ -116,7 +116,7 @@ def minorities(problem: Problem, single: State) -> State:
 
 
 def residual(problem: Problem, seed: int) -> State:
-    """Regimes from minorities: no clustering, only what most rows share in every variable (:mod:`.intervened_rows`).
+    """Regimes from minorities: no clustering, only the mechanism that most rows share (:mod:`.intervened_rows`).
 
     Families are scored by two-mechanism mixtures of regressions, the best graph is found exactly, every variable's
     minority becomes a regime that targets it, minorities that coincide become one regime with several targets, and EM
@@ -162,7 +162,7 @@ def residual(problem: Problem, seed: int) -> State:
 
 
 def _tails(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
-    """First guesses of who the minority is: the lowest, the highest and the middle tenth of the values."""
+    """Initial guesses of the minority: the lowest, the highest and the middle tenth of the values."""
     means = units.means(values)
     rank = np.argsort(np.argsort(means)) / max(len(means) - 1, 1)
     middle = np.abs(rank - 0.5) < 0.5 * MINORITY_TAIL
@@ -226,7 +226,7 @@ def clustering(problem: Problem, name: str, seed: int) -> NDArray[np.float64]:
 
 
 def from_labels(problem: Problem) -> NDArray[np.float64]:
-    """Labelled rows at their labels; the others shared among the labels, for EM to sort out."""
+    """Labelled rows at their labels; the others are shared among the labels, for EM to assign."""
     labelled = np.flatnonzero(problem.labels >= 0)
     counts = np.bincount(problem.labels[labelled], problem.repeats[labelled], problem.n_labelled)
     weights = (

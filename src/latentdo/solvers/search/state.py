@@ -1,4 +1,4 @@
-"""Where a structural search stands: a fitted mixture, and the assignment of rows under it."""
+"""The state of a structural search: a fitted mixture, and the assignment of rows under it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class State:
 
     @property
     def mechanisms(self) -> dict[int, AdditiveNoise]:
-        """All reference mechanisms, for a fit to go on from."""
+        """All reference mechanisms, as a start for another fit."""
         return dict(enumerate(cast("tuple[AdditiveNoise, ...]", self.model.reference)))
 
     def mechanism(self, j: int) -> AdditiveNoise:
@@ -63,7 +63,7 @@ class State:
         return cast("AdditiveNoise", self.model.reference[j])
 
     def residual(self, z: NDArray[np.float64], j: int, k: int | None = None) -> NDArray[np.float64]:
-        """What the reference mechanism of ``j``, or that of regime ``k``, leaves over of the rows ``z``, ``[n]``."""
+        """Residuals of the rows ``z`` under the reference mechanism of ``j``, or that of regime ``k``, ``[n]``."""
         mechanism = self.model.reference[j] if k is None else self.model.mechanism(j, k)
         return np.asarray(z[:, j] - cast("AdditiveNoise", mechanism).mean(self.model.inputs(z, j)))
 

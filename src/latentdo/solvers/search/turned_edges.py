@@ -1,8 +1,9 @@
-"""Edges turned together with regimes: what neither graph search nor births, merges and targets find alone.
+"""Edges reversed together with regimes, which neither graph search nor splits, merges and targets find alone.
 
-An intervention on an effect that is taken for the cause shows as one on both, and so do further regimes that make up
-for the wrong direction. With rows assigned to them the edge seems to be where it should; and as long as it is there,
-they are needed. So the edge is turned first, and rows and targets get used to it before evidence decides.
+If an effect is mistaken for the cause, an intervention on it looks like one on both variables, and further regimes
+appear that compensate for the wrong direction. With rows assigned to these regimes, the edge seems right; and as long
+as the edge is there, the regimes are needed. So the edge is reversed first, and rows and targets adapt to it before
+evidence decides.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from latentdo.solvers.search.state import State
 
 
 def turn_edges_while_better(problem: Problem, state: State) -> State:
-    """Turn single edges whose ends are targets of the same regime, as long as the evidence rises."""
+    """Reverse single edges whose ends are targets of the same regime, as long as the evidence rises."""
     while True:
         trials = (
             refine(problem, state.responsibilities, graph, model=state.model, needed=state.evidence)
@@ -33,9 +34,11 @@ def turn_edges_while_better(problem: Problem, state: State) -> State:
 
 
 def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
-    """Graphs with such an edge turned: as it is, and with what other edges that asks for, if that is another graph."""
+    """Graphs with such an edge reversed: alone, and with other edges that this entails, if that differs."""
     learner = problem.learner
-    statistics = learner.statistics(problem, state.responsibilities, state.model)  # remember what was fitted
+    statistics = learner.statistics(
+        problem, state.responsibilities, state.model
+    )  # shared by all: they hold the fits
     for i, j in _doubtful(problem, state):
         turned = _turned(state.adjacency, i, j)
         if turned is not None:
@@ -46,7 +49,7 @@ def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
 
 
 def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:
-    """The graph with all such edges turned, one after another, as far as it stays acyclic: for regimes born anew."""
+    """The graph with all such edges reversed in turn, as far as it stays acyclic: for regimes grown afresh."""
     graph = state.adjacency
     for i, j in _doubtful(problem, state):
         turned = _turned(graph, i, j)
@@ -55,14 +58,14 @@ def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:
 
 
 def _doubtful(problem: Problem, state: State) -> list[tuple[int, int]]:
-    """Edges whose ends are targets of the same regime, and that may be turned."""
+    """Edges whose ends are targets of the same regime, and that may be reversed."""
     constraints, together = problem.constraints, state.targets.T @ state.targets > 0
     free = constraints.allowed.T & ~constraints.required
     return [(int(i), int(j)) for i, j in np.argwhere((state.adjacency == 1) & together & free)]
 
 
 def _turned(adjacency: NDArray[np.int8], i: int, j: int) -> NDArray[np.int8] | None:
-    """The graph with one edge turned, if that is acyclic."""
+    """The graph with one edge reversed, if that is acyclic."""
     graph = adjacency.copy()
     graph[i, j], graph[j, i] = 0, 1
     return graph if is_dag(graph) else None

@@ -1,4 +1,4 @@
-"""What learning from weighted rows remembers of them: how they are assigned, and the fits made so far."""
+"""Statistics for learning from weighted rows: how rows are assigned, and the fits made so far."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Local:
     Parameters
     ----------
     score : float
-        Evidence of the variable, without the prior of its edges; minus infinity if too few rows share a mechanism.
+        Evidence of the variable, without the prior of its edges; minus infinity if too few rows share the mechanism.
     shares : ndarray [K] of bool
         Regimes that share the reference mechanism.
     reference : Mechanism
         That mechanism.
     own : mapping regime -> Mechanism
-        What the other regimes have instead.
+        Mechanisms of the other regimes.
     """
 
     score: float
@@ -41,9 +41,9 @@ class Local:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Rows as they are assigned and count, the model that fits begin at, and the fits made so far.
+    """Assigned and weighted rows, the model from which fits start, and the fits made so far.
 
-    If that is ``settled``, fits need only follow the rows: how bent a mechanism is, say, was chosen a step ago.
+    If that is ``settled``, fits need only follow the rows: the shape of a mechanism, say, was chosen one step ago.
     ``design`` are ones and functions of every variable, ``[n, 1 + d L]``.
     """
 
@@ -55,7 +55,7 @@ class WeightedRows:
     glances: dict[tuple[int, float | None], dict[tuple[int, ...], float | None]] = field(default_factory=dict)
     """About the scores of parent sets of a variable, with a prior of targets; see :mod:`.glances`."""
     explained: dict[tuple[int, bytes], dict[tuple[int, ...], float]] = field(default_factory=dict)
-    """What parent sets of a variable explain, where these regimes share its mechanism; see :mod:`.glances`."""
+    """Approximate scores of parent sets of a variable whose mechanism these regimes share; see :mod:`.glances`."""
 
     @cached_property
     def counts(self) -> Array:
@@ -68,24 +68,24 @@ class WeightedRows:
         return Moments.of(self.design, self.responsibilities)
 
     def length(self, n_variables: int) -> int:
-        """How many functions there are of every variable."""
+        """Number of functions of every variable."""
         return int(self.design.shape[1] - 1) // n_variables
 
     def line_moments(self, n_variables: int) -> Moments:
-        """Moments of the variables themselves, for what lines can say."""
+        """Moments of the variables themselves, for lines."""
         length = self.length(n_variables)
         own = np.concatenate([[0], 1 + length * np.arange(n_variables)])
         return Moments(self.moments.matrices[:, own[:, None], own])
 
     @cached_property
     def members(self) -> list[tuple[NDArray[np.int64], Array]]:
-        """Rows of every regime, without those that hardly count, and how much they do."""
+        """Rows of every regime, without those of negligible weight, and their weights."""
         rows = [np.flatnonzero(column > FAMILY_FAINT) for column in self.responsibilities.T]
         return [(mine, self.responsibilities[mine, k]) for k, mine in enumerate(rows)]
 
 
 def rows_that_count(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Without the rows that hardly count; all alike if none does: its score rules a fit out, but families need rows."""
+    """Without rows of negligible weight; if none is left, all with equal weight, since families need rows to fit."""
     rows = weights > FAMILY_FAINT
     if not rows.any():
         return x, y, np.ones(len(y))

@@ -41,3 +41,12 @@ def test_effects_and_forbidden_edges_are_no_candidates(fit):
     assert 2 not in look(problem, state, 1)  # b -> c already
     problem, state = fit([[0, 0, 0], [0, 0, 1], [0, 0, 0]], forbidden=[("a", "c")])
     assert look(problem, state, 2) == []
+
+
+def test_a_variable_that_every_regime_targets_shows_no_parents(make_problem, planted, one_hot):
+    problem = with_networks(make_problem(planted.x))
+    targets = planted.targets.copy()
+    targets[:, 2] = 1
+    graph = np.zeros((3, 3), dtype=np.int8)
+    state = refine(problem, one_hot(planted.regimes), graph, targets=targets, iterations=1)
+    assert look(problem, state, 2) == []

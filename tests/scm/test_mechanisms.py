@@ -121,7 +121,7 @@ def test_functions_receive_columns_and_may_be_constant():
             ValueError,
             r"must have shape \(2, 5\)",
         ),
-        (lambda: MLP(["a"], np.ones((1, 0)), np.ones(0), np.ones(0)), ValueError, "one entry a hidden unit"),
+        (lambda: MLP(["a"], np.ones((1, 0)), np.ones(0), np.ones(0)), ValueError, "hidden_bias"),
     ],
 )
 def test_bad_mechanisms_are_refused(build, error, words):

@@ -104,7 +104,14 @@ def test_networks_must_win_on_the_whole_against_curves_and_anywhere_against_line
     monkeypatch.setattr(auto_density, "product_gains", lambda *_: np.array([0.0, 0.0, 0.0, 100.0]))
     monkeypatch.setattr(auto_density, "network_gains", lambda *_: np.array([0.0, -150.0, 0.0, 0.0]))
     assert auto_density.wants_networks(dataset, how, lines)
-    assert not auto_density.wants_networks(dataset, how, replace(lines, density="additive"))
+    curves = replace(lines, density="additive")
+    assert not auto_density.wants_networks(dataset, how, curves)
+    broad = curves.model.topology.targets.copy()
+    broad[-1, :3] = 1  # a regime that hits most variables may be a piece of a product
+    topology = replace(curves.model.topology, targets=broad)
+    assert auto_density.wants_networks(
+        dataset, how, replace(curves, model=replace(curves.model, topology=topology))
+    )
     monkeypatch.setattr(auto_density, "network_gains", lambda *_: np.array([0.0, -50.0, 0.0, 0.0]))
     assert auto_density.wants_networks(dataset, how, replace(lines, density="additive"))
 

@@ -131,13 +131,15 @@ def wants_networks(dataset: Dataset, configuration: SearchConfiguration, found: 
     """Whether a fit leaves something unexplained that networks would explain.
 
     Of lines, if a network of its parents, or the product of two variables, explains any variable better, in the rows
-    that are likeliest in a regime that does not target it; of curves, if networks would explain the variables better on
-    the whole, since they would have to take the place of all of them.
+    that are likeliest in a regime that does not target it. Of curves, if networks would explain the variables better in
+    total, since they would have to replace all of them; but curves with a regime that hits most variables are suspected
+    of following a product piece by piece, and judged like lines.
     """
     if dataset.n_rows < CURVE_ROWS:
         return False
     gains = np.concatenate([product_gains(dataset, found), network_gains(dataset, configuration, found)])
-    return bool((gains.max() if found.density == "linear" else gains.sum()) > _margin(dataset))
+    broad = 2 * found.model.topology.targets.sum(axis=1).max() > dataset.n_variables
+    return bool((gains.max() if found.density == "linear" or broad else gains.sum()) > _margin(dataset))
 
 
 def product_gains(dataset: Dataset, found: FitResult) -> NDArray[np.float64]:

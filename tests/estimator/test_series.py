@@ -8,6 +8,7 @@ import pytest
 
 from latentdo import BootstrapDAG, LatentInterventionDAG, TunedDAG, simulate
 from latentdo.data import Dataset
+from latentdo.data.together import encode_time
 from latentdo.metrics import adjusted_rand_index
 from latentdo.model.assignment import Prior
 from latentdo.model.series import Series
@@ -173,3 +174,16 @@ def test_a_background_that_moved_is_no_reason_to_search_from_nothing():
     assert sum("residual" in step for step in steps) == 1
     assert any(one["model"] == "one regime" for one in est.result_.comparison)
     assert (est.adjacency_.to_numpy() == data.adjacency.to_numpy()).all()
+
+
+@pytest.mark.parametrize("written", ["%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d %b %Y"])
+def test_day_and_month_are_told_apart_by_all_rows(written):
+    days = pd.date_range("2021-01-01", periods=60)
+    times, are_dates = encode_time(days.strftime(written).to_numpy(), np.arange(60), 60)
+    assert are_dates
+    np.testing.assert_array_equal(np.diff(times), 86400.0)
+
+
+def test_dates_that_may_be_read_either_way_are_refused():
+    with pytest.raises(ValueError, match=r"'03/04/2021' may be 4 March or 3 April.*year-month-day"):
+        encode_time(["01/01/2021", "03/04/2021"], np.arange(2), 2)

@@ -43,8 +43,8 @@ def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
         None,
         True,
         f"{text[0].upper()}{text[1:]}; what the fit substitutes for hidden digits and values is a guess: use raw "
-        "values with all their digits, pass labels (regimes=) if an intervention set the shared values, and do not "
-        "trust arrows that depend on these columns.",
+        "values with all their digits, pass labels (regimes=) if an intervention set the shared values, and read "
+        "arrows of these columns with caution.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -136,13 +137,45 @@ def encode_time(
         rows
     ]
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
+        dates = _dates(column)
         _check_times(column, dates.isna().to_numpy(), rows)
         since = dates - pd.Timestamp(0, tz="UTC")
         return np.asarray(since / pd.Timedelta(seconds=1), dtype=np.float64), True
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     _check_times(column, ~np.isfinite(values), rows)
     return values, False
+
+
+def _dates(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates and timestamps, missing where an entry is neither; day and month are told apart by all rows together.
+
+    Raises
+    ------
+    ValueError
+        If every row could be read either way.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # pandas guesses a format from the first row, and says so
+        month_first, day_first = (
+            pd.to_datetime(column, errors="coerce", utc=True, dayfirst=flag) for flag in (False, True)
+        )
+        if month_first.isna().any() and day_first.isna().any():  # not all in one format
+            month_first, day_first = (
+                pd.to_datetime(column, errors="coerce", utc=True, format="mixed", dayfirst=flag)
+                for flag in (False, True)
+            )
+    whole = [dates for dates in (month_first, day_first) if not dates.isna().any()]
+    differ = (month_first != day_first).to_numpy()
+    if len(whole) == 2 and differ.any():
+        place = int(np.flatnonzero(differ)[0])
+        one, other = (dates.iloc[place].strftime("%-d %B") for dates in (month_first, day_first))
+        raise ValueError(
+            f"time {column.iloc[place]!r} may be {one} or {other}, and no row tells which; write dates as "
+            "year-month-day (pandas: pd.to_datetime(dates, format=...))."
+        )
+    return whole[0] if whole else month_first
 
 
 def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:

@@ -23,13 +23,13 @@ STREAMED_AS_THEY_ARE = (
 def past_is_left(dataset: Dataset) -> str:
     """What to say if rows are in order of time, but what the past explains cannot be taken away; empty otherwise."""
     named = zip(dataset.columns, dataset.kinds, strict=True)
-    discrete = {name: "continuous" for name, kind in named if kind.is_discrete}
+    discrete = [name for name, kind in named if kind.is_discrete]
     if not discrete or dataset.time is None:
         return ""
     return (
-        f"What the past and cycles explain is not removed, because {listed([*discrete])} "
+        f"What the past and cycles explain is not removed, because {listed(discrete)} "
         f"{'is' if len(discrete) == 1 else 'are'} not continuous: autocorrelated noise may look like regimes. Compare "
-        f"with a fit that treats {'it' if len(discrete) == 1 else 'them'} as continuous, kinds={discrete}."
+        f"with a fit without {'it' if len(discrete) == 1 else 'them'}."
     )
 
 

@@ -222,7 +222,8 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
             "No group of rows behaves as if there had been an intervention: all rows follow the same mechanisms."
         )
     elif targets:
-        sentences.append(f"The interventions changed {listed(targets)}.")
+        subject = "The intervention" if len(hidden) == 1 else "The interventions"
+        sentences.append(f"{subject} changed {listed(targets)}.")
     if not result.has_observational:
         sentences.append(
             "No row counts as free of interventions; the reference is the mechanism that most regimes share."

@@ -466,6 +466,9 @@ FAMILY_SEARCH_ROWS: Final = 5000
 MINORITIES_STEPS: Final = 20
 """Steps of EM in which each of the regimes that start together keeps its one target."""
 
+REFERENCE_DOUBT: Final = 3.0
+"""Nats by which the smaller of two regimes must be the better reference: odds of twenty to one."""
+
 SUREST: Final = 1e-6
 """A single variable assigns a row to a regime with a probability between this and its complement: other variables may
 contradict it."""

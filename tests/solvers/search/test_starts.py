@@ -130,3 +130,22 @@ def test_only_as_many_minorities_as_there_may_be_regimes(roots):
     problem = replace(problem, max_regimes=3)
     single = refine(problem, np.ones((2000, 1)), np.zeros((4, 4), dtype=np.int8))
     assert starts.minorities(problem, single).n_regimes <= 3
+
+
+def test_of_two_regimes_the_larger_is_the_reference_unless_rows_say_otherwise(make_problem):
+    rng = np.random.default_rng(0)
+    few = np.arange(1200) < 300
+    cause = rng.normal(size=1200)
+    graph, resp = np.array([[0, 1], [0, 0]], dtype=np.int8), np.eye(2)[few.astype(int)]
+    smaller = np.array([[0, 1], [0, 0]], dtype=np.int8)  # the larger regime is the one with a target
+
+    def found(effect, imperfect):
+        problem = make_problem(np.column_stack([cause, effect]), imperfect=imperfect)
+        problem = replace(problem, learner=RowLearner.of(AnyNoise, problem.z))
+        state = refine(problem, resp, graph, targets=smaller)
+        return fewer_regimes.larger_reference(problem, state).targets.tolist()
+
+    noise = rng.laplace(size=1200)
+    assert found(cause + noise + np.where(few, 8.0, 0.0), imperfect=True) == [[0, 0], [0, 1]]
+    # Only in the smaller regime the variable depends on its cause.
+    assert found(np.where(few, 3.0 * cause, 8.0) + noise, imperfect=False) == smaller.tolist()

@@ -47,10 +47,10 @@ def fit(
 ) -> int:
     """Find graph, hidden interventions and targets in a table, and write a folder with a report.
 
-    The least is `latentdo fit data.csv --out results`. As needed, add:
+    The shortest call is `latentdo fit data.csv --out results`. As needed, add:
 
     - `--transform log` for columns that are positive and skewed
-    - `--drop id date` for columns that are no measurements
+    - `--drop id date` for columns that are not measurements
     - `--regime-column condition --observational control` for a column of conditions, empty where unknown
     - `--group-column plate` for rows that share their regime: a plate, a run, an animal
     - `--time-column time` for rows in order of time, whose neighbours tend to share their regime

@@ -19,6 +19,7 @@ from latentdo.solvers.settings import (
     EM_STEPS,
     HELD_STEPS,
     MERGE_TRIES,
+    REFERENCE_DOUBT,
     SEVERAL_MERGES_STEPS,
     TARGET_TRIES,
     TINY,
@@ -235,6 +236,21 @@ def _disjoint(merges: list[Merge], count: int) -> list[Merge]:
             chosen.append(one)
             used |= {one.first, one.second}
     return chosen
+
+
+def larger_reference(problem: Problem, state: State) -> State:
+    """Of two regimes, the larger as the reference, unless the rows say clearly that it is the smaller one.
+
+    Two regimes that are each other's exception cost the same, so that chance decides between them.
+    """
+    intervened = state.targets.any(axis=1)
+    if problem.n_labelled or state.n_regimes != 2 or intervened.sum() != 1:  # noqa: PLR2004
+        return state
+    counts = problem.counts(state.responsibilities)
+    if counts[~intervened] >= counts[intervened]:
+        return state
+    trial = refine(problem, state.responsibilities, state.adjacency, targets=state.targets[::-1].copy())
+    return trial if trial.evidence > state.evidence - REFERENCE_DOUBT else state
 
 
 def fits(state: State, max_regimes: int) -> bool:

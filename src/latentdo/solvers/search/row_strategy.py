@@ -127,6 +127,7 @@ class RowStrategy:
         state = found
         if problem.n_labelled == 0:
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
+            state = fewer_regimes.larger_reference(problem, state)
         run.journal.note("final", state)
         if single is None or state.n_regimes == 1:
             return Standing(state)
@@ -324,6 +325,7 @@ class Continuation(RowStrategy):
         state = _best_graph(problem, state)
         if problem.n_labelled == 0:
             state = fewer_regimes.fit_into(problem, state, problem.max_regimes)
+            state = fewer_regimes.larger_reference(problem, state)
         run.journal.note("graph again", state)
         return Standing(state)
 

@@ -185,5 +185,6 @@ def test_day_and_month_are_told_apart_by_all_rows(written):
 
 
 def test_dates_that_may_be_read_either_way_are_refused():
-    with pytest.raises(ValueError, match=r"'03/04/2021' may be 4 March or 3 April.*year-month-day"):
-        encode_time(["01/01/2021", "03/04/2021"], np.arange(2), 2)
+    for days in (["01/01/2021", "03/04/2021"], ["03/04/2021", "13/04/2021", "04/13/2021"]):
+        with pytest.raises(ValueError, match=r"'03/04/2021' may have the day .*year-month-day"):
+            encode_time(days, np.arange(len(days)), len(days))

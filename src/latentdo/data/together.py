@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -152,30 +151,26 @@ def _dates(column: pd.Series[Any]) -> pd.Series[Any]:
     Raises
     ------
     ValueError
-        If every row could be read either way.
+        If no row tells them apart, or rows contradict each other.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # pandas guesses a format from the first row, and says so
-        month_first, day_first = (
-            pd.to_datetime(column, errors="coerce", utc=True, dayfirst=flag) for flag in (False, True)
-        )
-        if month_first.isna().any() and day_first.isna().any():  # not all in one format
-            month_first, day_first = (
-                pd.to_datetime(column, errors="coerce", utc=True, format="mixed", dayfirst=flag)
-                for flag in (False, True)
-            )
-    whole = [dates for dates in (month_first, day_first) if not dates.isna().any()]
-    differ = (month_first != day_first).to_numpy()
-    if len(whole) == 2 and differ.any():
-        place = int(np.flatnonzero(differ)[0])
-        one, other = (dates.iloc[place].strftime("%-d %B") for dates in (month_first, day_first))
+    dates = pd.to_datetime(column, errors="coerce", utc=True, format="mixed")
+    text = column.astype(str)
+    numbers = text.str.extract(r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d{2}").astype(float)
+    year_last = numbers[0].notna()
+    if not year_last.any():
+        return dates
+    months = 12
+    first, second = (numbers[year_last] > months).any()
+    differ = (numbers[0] != numbers[1]) & year_last
+    if first == second and differ.any():
+        example = column[differ].iloc[0]
         raise ValueError(
-            f"time {column.iloc[place]!r} may be {one} or {other}, and no row tells which; write dates as "
-            "year-month-day (pandas: pd.to_datetime(dates, format=...))."
+            f"time {example!r} may have the day or the month first, and the rows "
+            f"{'contradict each other' if first else 'do not tell which'}; write dates as year-month-day (pandas: "
+            "pd.to_datetime(dates, format=...))."
         )
-    return whole[0] if whole else month_first
+    read = pd.to_datetime(column[year_last], errors="coerce", utc=True, format="mixed", dayfirst=bool(first))
+    return dates.where(~year_last, read)
 
 
 def _check_times(column: pd.Series[Any], wrong: NDArray[np.bool_], rows: NDArray[np.int64]) -> None:

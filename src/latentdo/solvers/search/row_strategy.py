@@ -1,11 +1,11 @@
 """Any family of mechanisms: from what lines with Gaussian noise find, and from one regime, to what the family finds.
 
-Lines are quick, and their graph and regimes are a good guess even where they need further regimes to draw curves or the
-shape of a noise. So the family starts from the state of the lines, less the regimes that it can do without, and from
-one regime, first on the graph that suits it best and then on the one that came of all this, as long as that finds
-something better; births, merges and graph search go on from each. What came of it is shaken once more: edges are
-turned together with regimes, and pairs of regimes are merged and born again. One regime is a state like any other:
-what it lacks in regimes it must make up in evidence, with the same mechanisms.
+Lines are quick, and their graph is a good first guess. Their regimes are one, too, unless they are as many as are
+allowed: then most were invented to follow curves or the shape of the noise, and are used only if they explain more than
+what grows from one regime. From there one regime for each variable starts at once (:func:`.starts.minorities`), on the
+best graph for one regime and again on the graph found since; splits, merges and graph search follow. Finally edges are
+reversed together with regimes, and regimes are merged and split again. One regime is a state like any other: what it
+lacks in regimes it must make up in evidence, with the same mechanisms.
 """
 
 from __future__ import annotations

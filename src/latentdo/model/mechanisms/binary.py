@@ -12,13 +12,16 @@ from scipy.special import expit
 from latentdo.compilation import njit
 from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.response import (
-    FARTHEST,
     MOST_STEPS,
     RIDGE,
     SHORTEST,
     TOLERANCE,
     Response,
+    alike,
     begin,
+    predict,
+    weighted_products,
+    weighted_sums,
     with_ones,
 )
 
@@ -27,30 +30,25 @@ from latentdo.model.mechanisms.response import (
 def _log_likelihood(eta, y, weights):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(y.shape[0]):
-        e = min(max(eta[i], -FARTHEST), FARTHEST)
         # log(1 + exp(e)), without overflow
-        total += weights[i] * (y[i] * e - max(e, 0.0) - math.log1p(math.exp(-abs(e))))
+        total += weights[i] * (y[i] * eta[i] - max(eta[i], 0.0) - math.log1p(math.exp(-abs(eta[i]))))
     return total
 
 
 @njit
-def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
-    """Newton steps to the likeliest coefficients, in place, of ``rows [n, q]`` beside a known ``offset [n]``."""
-    n, q = rows.shape
-    eta = offset + rows @ beta
+def _climb(inputs, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+    """Newton steps to the likeliest coefficients, in place, of ``inputs [q, n]`` beside a known ``offset [n]``."""
+    q, n = inputs.shape
+    eta, moved, slopes, bends = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    predict(inputs, beta, offset, eta)
     best = _log_likelihood(eta, y, weights) - 0.5 * RIDGE * (beta * beta).sum()
     for _ in range(MOST_STEPS):
-        gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
         for i in range(n):
-            p = 1.0 / (1.0 + math.exp(-min(max(eta[i], -FARTHEST), FARTHEST)))
-            slope, bend = weights[i] * (y[i] - p), weights[i] * p * (1.0 - p)
-            for a in range(q):
-                gradient[a] += slope * rows[i, a]
-                for b in range(a + 1):
-                    hessian[a, b] += bend * rows[i, a] * rows[i, b]
-        for a in range(q):
-            for b in range(a):
-                hessian[b, a] = hessian[a, b]
+            p = 1.0 / (1.0 + math.exp(-eta[i]))
+            slopes[i], bends[i] = weights[i] * (y[i] - p), weights[i] * p * (1.0 - p)
+        gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+        weighted_sums(inputs, slopes, gradient)
+        weighted_products(inputs, bends, hessian)
         move = np.linalg.solve(hessian, gradient)
         if 0.5 * (gradient * move).sum() < TOLERANCE:
             beta += move
@@ -58,14 +56,14 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
         length, gain = 1.0, -1.0
         while gain < 0.0 and length > SHORTEST:
             trial = beta + length * move
-            moved = offset + rows @ trial
+            predict(inputs, trial, offset, moved)
             value = _log_likelihood(moved, y, weights) - 0.5 * RIDGE * (trial * trial).sum()
             gain = value - best
             length *= 0.5
         if gain < 0.0:
             break
         beta[:] = trial
-        eta, best = moved, value
+        eta[:], best = moved, value
 
 
 class BinaryMechanism(Response):
@@ -84,14 +82,13 @@ class BinaryMechanism(Response):
     def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
         """See :class:`RowFamily`."""
         beta = begin(start, cls, 1, 1 + x.shape[1])
-        _climb(
-            with_ones(x), np.zeros(len(y)), np.ascontiguousarray(y), np.ascontiguousarray(weights), beta[0]
-        )
+        x, y, weights = alike(x, np.ascontiguousarray(y), np.ascontiguousarray(weights))
+        _climb(with_ones(x), np.zeros(len(y)), y, weights, beta[0])
         return cls(beta)
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
         move = np.zeros(1)
-        _climb(np.ones((len(y), 1)), eta[0], np.ascontiguousarray(y), np.ascontiguousarray(weights), move)
+        _climb(np.ones((1, len(y))), eta[0], np.ascontiguousarray(y), np.ascontiguousarray(weights), move)
         constants += move
 
     def probability(self, x: Array) -> Array:
@@ -124,8 +121,8 @@ class BinaryMechanism(Response):
 
 def score_tests(x: Array, pull: Array, information: Array, responsibilities: Array) -> NDArray[np.bool_]:
     """Regimes ``[K]`` whose constant and slopes may differ: twice what they gain, one by one, against one parameter."""
-    rows = with_ones(x)
+    inputs = with_ones(x)
     counts = np.maximum(responsibilities.sum(axis=0), 2.0)
-    scores = (rows * pull[:, None]).T @ responsibilities
-    squares = (rows**2 * information[:, None]).T @ responsibilities + RIDGE
+    scores = (inputs * pull) @ responsibilities
+    squares = (inputs**2 * information) @ responsibilities + RIDGE
     return np.asarray((scores**2 / squares).sum(axis=0) > 0.5 * np.log(counts))

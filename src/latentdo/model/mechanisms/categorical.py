@@ -25,80 +25,78 @@ from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.binary import score_tests
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.response import (
-    FARTHEST,
     MOST_STEPS,
     RIDGE,
     SHORTEST,
     TOLERANCE,
     Response,
+    alike,
     begin,
+    predict,
+    weighted_products,
+    weighted_sums,
     with_ones,
 )
 
 
 @njit
-def _shares(rows, offset, beta, i, shares):  # type: ignore[no-untyped-def]
-    """Fill the probabilities ``[m]`` of the levels but the first in a row; returns minus the log of the first's."""
-    m, q = beta.shape
-    top = 0.0
+def _shares(inputs, offset, beta, shares, log_totals):  # type: ignore[no-untyped-def]
+    """Fill the probabilities ``[m, n]`` of the levels but the first, and minus the logarithm of the first's ``[n]``."""
+    m, n = shares.shape
     for a in range(m):
-        e = offset[a, i]
-        for b in range(q):
-            e += beta[a, b] * rows[i, b]
-        shares[a] = min(max(e, -FARTHEST), FARTHEST)
-        top = max(top, shares[a])
-    total = math.exp(-top)
-    for a in range(m):
-        total += math.exp(shares[a] - top)
-    log_total = top + math.log(total)
-    for a in range(m):
-        shares[a] = math.exp(shares[a] - log_total)
-    return log_total
+        predict(inputs, beta[a], offset[a], shares[a])
+    for i in range(n):
+        top = 0.0
+        for a in range(m):
+            top = max(top, shares[a, i])
+        total = math.exp(-top)
+        for a in range(m):
+            total += math.exp(shares[a, i] - top)
+        log_totals[i] = top + math.log(total)
+        for a in range(m):
+            shares[a, i] = math.exp(shares[a, i] - log_totals[i])
 
 
 @njit
-def _log_likelihood(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
-    n, m = y.shape[0], beta.shape[0]
-    shares, total = np.empty(m), 0.0
-    for i in range(n):
-        log_total = _shares(rows, offset, beta, i, shares)
-        total += weights[i] * (-log_total if y[i] == 0 else math.log(max(shares[y[i] - 1], 1e-300)))
+def _log_likelihood(inputs, offset, y, weights, beta, shares, log_totals):  # type: ignore[no-untyped-def]
+    """Of the coefficients ``[m, q]``; fills probabilities on the way."""
+    _shares(inputs, offset, beta, shares, log_totals)
+    total = 0.0
+    for i in range(y.shape[0]):
+        total += weights[i] * (-log_totals[i] if y[i] == 0 else math.log(max(shares[y[i] - 1, i], 1e-300)))
     return total
 
 
 @njit
-def _derivatives(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+def _derivatives(inputs, y, weights, beta, shares):  # type: ignore[no-untyped-def]
     """Gradient ``[m, q]`` of the penalised log-likelihood, and minus its second derivatives ``[m q, m q]``."""
-    n, q = rows.shape
+    q, n = inputs.shape
     m = beta.shape[0]
-    shares = np.empty(m)
+    by_row = np.empty(n)
     gradient, hessian = -RIDGE * beta, RIDGE * np.eye(m * q)
-    for i in range(n):
-        _shares(rows, offset, beta, i, shares)
-        for a in range(m):
-            slope = weights[i] * ((1.0 if y[i] == a + 1 else 0.0) - shares[a])
-            for c in range(q):
-                gradient[a, c] += slope * rows[i, c]
-            for b in range(a + 1):
-                bend = weights[i] * shares[a] * ((1.0 if a == b else 0.0) - shares[b])
-                for c in range(q):
-                    scaled = bend * rows[i, c]
-                    for e in range(c + 1):  # every block is symmetric
-                        hessian[a * q + c, b * q + e] += scaled * rows[i, e]
-    for a in range(m * q):
-        for b in range(m * q):
-            upper, lower = max(a // q, b // q), min(a // q, b // q)
-            c, e = max(a % q, b % q), min(a % q, b % q)
-            hessian[a, b] = hessian[upper * q + c, lower * q + e]
+    for a in range(m):
+        for i in range(n):
+            by_row[i] = weights[i] * ((1.0 if y[i] == a + 1 else 0.0) - shares[a, i])
+        weighted_sums(inputs, by_row, gradient[a])
+        for b in range(a + 1):
+            for i in range(n):
+                by_row[i] = weights[i] * shares[a, i] * ((1.0 if a == b else 0.0) - shares[b, i])
+            weighted_products(inputs, by_row, hessian[a * q : (a + 1) * q, b * q : (b + 1) * q])
+            if b < a:  # every block is symmetric
+                hessian[b * q : (b + 1) * q, a * q : (a + 1) * q] = hessian[
+                    a * q : (a + 1) * q, b * q : (b + 1) * q
+                ]
     return gradient, hessian
 
 
 @njit
-def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
+def _climb(inputs, offset, y, weights, beta):  # type: ignore[no-untyped-def]
     """Newton steps to the likeliest coefficients ``[m, q]``, in place, beside known predictors ``offset [m, n]``."""
-    best = _log_likelihood(rows, offset, y, weights, beta) - 0.5 * RIDGE * (beta * beta).sum()
+    shares, log_totals = np.empty((beta.shape[0], y.shape[0])), np.empty(y.shape[0])
+    best = _log_likelihood(inputs, offset, y, weights, beta, shares, log_totals)
+    best -= 0.5 * RIDGE * (beta * beta).sum()
     for _ in range(MOST_STEPS):
-        gradient, hessian = _derivatives(rows, offset, y, weights, beta)
+        gradient, hessian = _derivatives(inputs, y, weights, beta, shares)
         move = np.linalg.solve(hessian, gradient.ravel()).reshape(beta.shape)
         if 0.5 * (gradient * move).sum() < TOLERANCE:
             beta += move
@@ -106,7 +104,8 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
         length, gain = 1.0, -1.0
         while gain < 0.0 and length > SHORTEST:
             trial = beta + length * move
-            value = _log_likelihood(rows, offset, y, weights, trial) - 0.5 * RIDGE * (trial * trial).sum()
+            value = _log_likelihood(inputs, offset, y, weights, trial, shares, log_totals)
+            value -= 0.5 * RIDGE * (trial * trial).sum()
             gain = value - best
             length *= 0.5
         if gain < 0.0:
@@ -115,7 +114,7 @@ def _climb(rows, offset, y, weights, beta):  # type: ignore[no-untyped-def]
         best = value
 
 
-def _climb_in_order(rows: Array, y: NDArray[np.int64], weights: Array, beta: Array) -> None:
+def _climb_in_order(inputs: Array, y: NDArray[np.int64], weights: Array, beta: Array) -> None:
     """Newton steps to the likeliest coefficients ``[m, q]`` whose slopes are in proportion to levels, in place.
 
     They are linear in constants and slopes of the first level, so that derivatives of all follow by the chain rule.
@@ -125,14 +124,15 @@ def _climb_in_order(rows: Array, y: NDArray[np.int64], weights: Array, beta: Arr
     for a in range(m):
         spread[a * q, a] = 1.0
         spread[a * q + 1 : (a + 1) * q, m:] = (a + 1.0) * np.eye(q - 1)
-    known = np.zeros((m, len(y)))
+    known, shares, log_totals = np.zeros((m, len(y))), np.empty((m, len(y))), np.empty(len(y))
 
     def value(trial: Array) -> float:
-        return float(_log_likelihood(rows, known, y, weights, trial) - 0.5 * RIDGE * (trial * trial).sum())
+        loglik = float(_log_likelihood(inputs, known, y, weights, trial, shares, log_totals))
+        return loglik - 0.5 * RIDGE * float((trial * trial).sum())
 
     best = value(beta)
     for _ in range(MOST_STEPS):
-        gradient, hessian = _derivatives(rows, known, y, weights, beta)
+        gradient, hessian = _derivatives(inputs, y, weights, beta, shares)
         pull = gradient.ravel() @ spread
         move = np.linalg.solve(spread.T @ hessian @ spread, pull)
         step = (spread @ move).reshape(m, q)
@@ -169,7 +169,7 @@ class CategoricalMechanism(Response):
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
         move = np.zeros((constants.size, 1))
-        _climb(np.ones((len(y), 1)), eta, y.astype(np.int64), np.ascontiguousarray(weights), move)
+        _climb(np.ones((1, len(y))), eta, y.astype(np.int64), np.ascontiguousarray(weights), move)
         constants += move[:, 0]
 
     def log_probabilities(self, x: Array) -> Array:
@@ -229,10 +229,10 @@ class Levels:
         return self._free(x, y, weights, start)
 
     def _free(self, x: Array, y: Array, weights: Array, start: Any) -> CategoricalMechanism:
-        m, n = self.n_levels - 1, len(y)
+        m = self.n_levels - 1
         beta = begin(start, CategoricalMechanism, m, 1 + x.shape[1])
-        known = np.zeros((m, n))
-        _climb(with_ones(x), known, y.astype(np.int64), np.ascontiguousarray(weights), beta)
+        x, y, weights = alike(x, y, np.ascontiguousarray(weights))
+        _climb(with_ones(x), np.zeros((m, len(y))), y.astype(np.int64), weights, beta)
         return CategoricalMechanism(beta)
 
     def _in_order(self, x: Array, y: Array, weights: Array, start: Any) -> CategoricalMechanism:

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 from scipy.stats import nbinom, poisson
 
 from latentdo.compilation import njit
@@ -29,7 +28,11 @@ from latentdo.model.mechanisms.response import (
     SHORTEST,
     TOLERANCE,
     Response,
+    alike,
     begin,
+    predict,
+    weighted_products,
+    weighted_sums,
     with_ones,
 )
 from latentdo.model.mechanisms.student import polygammas
@@ -54,29 +57,44 @@ MOST_ZEROS: Final = 0.999
 
 
 @njit
-def _log_law(y, eta, dispersion, log_factorial):  # type: ignore[no-untyped-def]
-    """Log-probability of a count without further zeros."""
-    eta = min(max(eta, -FARTHEST), FARTHEST)
-    mu = math.exp(eta)
-    if dispersion <= 0.0:
-        return y * eta - mu - log_factorial
-    r = 1.0 / dispersion
-    value = -r * math.log1p(mu * dispersion) - log_factorial
-    if y > 0.0:
-        value += math.lgamma(y + r) - math.lgamma(r) + y * (eta - math.log(r + mu))
-    return value
+def _log_factors(y, dispersion):  # type: ignore[no-untyped-def]
+    """What a count has whatever its mean: the sum of ``log((1 + dispersion k) / (k + 1))`` over all ``k`` below it."""
+    n, found = y.shape[0], np.empty(y.shape[0])
+    most = y.max() if n else 0.0
+    if most <= min(n, MOST_TAILS):  # a table of all counts is quicker than gamma functions of every row
+        table = np.zeros(int(most) + 1)
+        for k in range(int(most)):
+            table[k + 1] = table[k] + math.log((1.0 + dispersion * k) / (k + 1.0))
+        for i in range(n):
+            found[i] = table[int(y[i])]
+        return found
+    for i in range(n):
+        found[i] = -math.lgamma(y[i] + 1.0)
+        if dispersion > 0.0:
+            r = 1.0 / dispersion
+            found[i] += math.lgamma(y[i] + r) - math.lgamma(r) + y[i] * math.log(dispersion)
+    return found
 
 
 @njit
-def _log_probabilities(eta, y, dispersion, zeros, log_factorials):  # type: ignore[no-untyped-def]
-    found = np.empty(y.shape[0])
+def _log_law(y, eta, dispersion):  # type: ignore[no-untyped-def]
+    """Log-probability of a count without further zeros, but for its factor."""
+    mu = math.exp(eta)
+    if dispersion <= 0.0:
+        return y * eta - mu
+    log = math.log1p(mu * dispersion)
+    return y * (eta - log) - log / dispersion
+
+
+@njit
+def _log_probabilities(eta, y, dispersion, zeros):  # type: ignore[no-untyped-def]
+    found = _log_factors(y, dispersion)
     for i in range(y.shape[0]):
-        law = _log_law(y[i], eta[i], dispersion, log_factorials[i])
+        found[i] += _log_law(y[i], eta[i], dispersion)
         if zeros > 0.0:
-            law += math.log1p(-zeros)
+            found[i] += math.log1p(-zeros)
             if y[i] == 0.0:
-                law = math.log(zeros + math.exp(law))
-        found[i] = law
+                found[i] = math.log(zeros + math.exp(found[i]))
     return found
 
 
@@ -140,66 +158,62 @@ def _log_gammas(y, weights, tails, r):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _rest(eta, y, counted, dispersion):  # type: ignore[no-untyped-def]
-    """What the log-likelihood has beside gamma functions and factorials."""
+def _means(eta, y, counted, dispersion, mu):  # type: ignore[no-untyped-def]
+    """Fill means ``[n]``; returns the log-likelihood but for factors of counts."""
     value = 0.0
     for i in range(y.shape[0]):
-        e = min(max(eta[i], -FARTHEST), FARTHEST)
-        mu = math.exp(e)
+        mu[i] = math.exp(eta[i])
         if dispersion > 0.0:
-            log = math.log1p(mu * dispersion)
-            value += counted[i] * (y[i] * (e + math.log(dispersion) - log) - log / dispersion)
+            log = math.log1p(mu[i] * dispersion)
+            value += counted[i] * (y[i] * (eta[i] - log) - log / dispersion)
         else:
-            value += counted[i] * (y[i] * e - mu)
+            value += counted[i] * (y[i] * eta[i] - mu[i])
     return value
 
 
 @njit
-def _mean_step(rows, offset, y, counted, beta, dispersion):  # type: ignore[no-untyped-def]
-    """One scoring step of the coefficients, in place; returns about what it gained."""
-    n, q = rows.shape
-    eta = offset + rows @ beta
-    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+def _mean_step(inputs, offset, y, counted, beta, dispersion, eta, mu):  # type: ignore[no-untyped-def]
+    """One scoring step of the coefficients, in place as are predictors and means; returns about what it gained."""
+    q, n = inputs.shape
+    slopes, bends = np.empty(n), np.empty(n)
     for i in range(n):
-        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
-        scale = counted[i] / (1.0 + dispersion * mu)
-        slope, bend = (y[i] - mu) * scale, mu * scale
-        for a in range(q):
-            gradient[a] += slope * rows[i, a]
-            scaled = bend * rows[i, a]
-            for b in range(a + 1):
-                hessian[a, b] += scaled * rows[i, b]
-    for a in range(q):
-        for b in range(a):
-            hessian[b, a] = hessian[a, b]
+        scale = counted[i] / (1.0 + dispersion * mu[i])
+        slopes[i], bends[i] = (y[i] - mu[i]) * scale, mu[i] * scale
+    gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
+    weighted_sums(inputs, slopes, gradient)
+    weighted_products(inputs, bends, hessian)
     move = np.linalg.solve(hessian, gradient)
     promised = 0.5 * (gradient * move).sum()
     if promised < TOLERANCE:
         beta += move
+        predict(inputs, beta, offset, eta)
+        mu[:] = np.exp(eta)
         return promised
-    best = _rest(eta, y, counted, dispersion) - 0.5 * RIDGE * (beta * beta).sum()
+    best = _means(eta, y, counted, dispersion, mu) - 0.5 * RIDGE * (beta * beta).sum()
     length, gain = 1.0, -1.0
     while gain < 0.0 and length > SHORTEST:
         trial = beta + length * move
-        value = _rest(offset + rows @ trial, y, counted, dispersion)
+        predict(inputs, trial, offset, eta)
+        value = _means(eta, y, counted, dispersion, mu)
         gain = value - 0.5 * RIDGE * (trial * trial).sum() - best
         length *= 0.5
     if gain < 0.0:
+        predict(inputs, beta, offset, eta)
+        mu[:] = np.exp(eta)
         return 0.0
     beta[:] = trial
     return gain
 
 
 @njit
-def _dispersion_step(eta, y, counted, tails, dispersion):  # type: ignore[no-untyped-def]
+def _dispersion_step(mu, y, counted, tails, dispersion):  # type: ignore[no-untyped-def]
     """One Newton step of the logarithm of the dispersion: the new dispersion, and about what it gained."""
     r = 1.0 / dispersion
     _, first, second = _log_gammas(y, counted, tails, r)
     for i in range(y.shape[0]):
-        mu = math.exp(min(max(eta[i], -FARTHEST), FARTHEST))
-        rest = (mu - y[i]) / (r + mu)
-        first += counted[i] * (rest - math.log1p(mu * dispersion))
-        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu))
+        rest = (mu[i] - y[i]) / (r + mu[i])
+        first += counted[i] * (rest - math.log1p(mu[i] * dispersion))
+        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu[i]))
     # by log r, whose negative is the logarithm of the dispersion
     slope, bend = r * first, r * r * second + r * first
     move = -slope / bend if bend < 0.0 else math.copysign(LONGEST_STEP, slope)
@@ -209,25 +223,32 @@ def _dispersion_step(eta, y, counted, tails, dispersion):  # type: ignore[no-unt
 
 
 @njit
-def _climb(rows, offset, y, weights, beta, shape):  # type: ignore[no-untyped-def]
-    """Steps of coefficients, dispersion and further zeros in turn, in place; what is zero of the latter stays so."""
+def _climb(inputs, offset, y, weights, beta, shape, same_shape):  # type: ignore[no-untyped-def]
+    """Steps of coefficients, dispersion and further zeros in turn, in place; what is zero of the latter stays so.
+
+    Dispersion and share of zeros stay as they are in any case, if they are to be the ``same_shape``.
+    """
     counted, tails = weights.copy(), _tails(y, weights)
+    eta = np.empty(y.shape[0])
+    predict(inputs, beta, offset, eta)
+    mu = np.exp(eta)
     for _ in range(MOST_STEPS):
         gained = 0.0
         if shape[1] > 0.0:
-            eta, hidden = offset + rows @ beta, 0.0
+            hidden = 0.0
             for i in range(y.shape[0]):
                 if y[i] == 0.0:
-                    law = (1.0 - shape[1]) * math.exp(_log_law(0.0, eta[i], shape[0], 0.0))
+                    law = (1.0 - shape[1]) * math.exp(_log_law(0.0, eta[i], shape[0]))
                     share = shape[1] / (shape[1] + law)
                     hidden += weights[i] * share
                     counted[i] = weights[i] * (1.0 - share)
-            share = min(hidden / weights.sum(), MOST_ZEROS)
-            gained += abs(share - shape[1]) * weights.sum() * TOLERANCE
-            shape[1] = share
-        gained += _mean_step(rows, offset, y, counted, beta, shape[0])
-        if shape[0] > 0.0:
-            shape[0], more = _dispersion_step(offset + rows @ beta, y, counted, tails, shape[0])
+            if not same_shape:
+                share = min(hidden / weights.sum(), MOST_ZEROS)
+                gained += abs(share - shape[1]) * weights.sum() * TOLERANCE
+                shape[1] = share
+        gained += _mean_step(inputs, offset, y, counted, beta, shape[0], eta, mu)
+        if shape[0] > 0.0 and not same_shape:
+            shape[0], more = _dispersion_step(mu, y, counted, tails, shape[0])
             gained += more
         if gained < TOLERANCE:
             break
@@ -266,6 +287,7 @@ class CountMechanism(Response):
     @classmethod
     def fit(cls, x: Array, y: Array, weights: Array, start: Any = None) -> Self:
         """See :class:`RowFamily`: dispersion and further zeros where a test suggests them and evidence agrees."""
+        x, y, weights = alike(x, y, weights)
         inputs, known = cls.split(x)
         beta = begin(start, cls, 1, 1 + inputs.shape[1])
         if not isinstance(start, cls):
@@ -295,14 +317,12 @@ class CountMechanism(Response):
     def _fit(cls, x: Array, y: Array, weights: Array, beta: Array, shape: Array) -> Self:
         beta, shape, y = beta.copy(), shape.copy(), np.ascontiguousarray(y)
         inputs, known = cls.split(x)
-        _climb(with_ones(inputs), known, y, np.ascontiguousarray(weights), beta[0], shape)
+        _climb(with_ones(inputs), known, y, np.ascontiguousarray(weights), beta[0], shape, False)
         return cls(beta, shape)
 
     def _shift(self, eta: Array, y: Array, weights: Array, constants: Array) -> None:
         move, y, weights = np.zeros(1), np.ascontiguousarray(y), np.ascontiguousarray(weights)
-        for _ in range(MOST_STEPS):  # dispersion and further zeros stay
-            if _mean_step(np.ones((len(y), 1)), eta[0], y, weights, move, self.dispersion) < TOLERANCE:
-                break
+        _climb(np.ones((1, len(y))), eta[0], y, weights, move, self.shape.copy(), True)
         constants += move
 
     def _excess_dispersion(self, x: Array, y: Array, weights: Array) -> float:
@@ -328,12 +348,12 @@ class CountMechanism(Response):
 
     def _without_zeros(self, x: Array, y: Array) -> Array:
         eta = self.predictors(x)[0]
-        return np.asarray(_log_probabilities(eta, y, self.dispersion, 0.0, gammaln(y + 1.0)))
+        return np.asarray(_log_probabilities(eta, y, self.dispersion, 0.0))
 
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`: a log-probability."""
         eta, y = self.predictors(x)[0], np.ascontiguousarray(y)
-        return np.asarray(_log_probabilities(eta, y, self.dispersion, self.zeros, gammaln(y + 1.0)))
+        return np.asarray(_log_probabilities(eta, y, self.dispersion, self.zeros))
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""

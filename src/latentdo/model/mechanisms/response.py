@@ -18,6 +18,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.base import Array, Mechanism, Parents, join, split
 from latentdo.model.mechanisms.family import MechanismFamily, evidence
 
@@ -114,11 +115,12 @@ class Response(MechanismFamily):
     ) -> Mechanism:
         """See :class:`RowFamily`: the response without parents, with a shift, or with coefficients of its own."""
         found: list[Mechanism] = [cls.fit(cls.without_parents(x), y, weights, reference)]
-        if imperfect and cls.split(x)[0].shape[1]:
-            assert isinstance(reference, cls)
-            if reference.coefficients.shape[1] > 1:
-                found.append(reference.shifted(x, y, weights))
-            found.append(cls.fit(x, y, weights, reference))
+        if not (imperfect and cls.split(x)[0].shape[1]):
+            return found[0]
+        assert isinstance(reference, cls)
+        if reference.coefficients.shape[1] > 1:
+            found.append(reference.shifted(x, y, weights))
+        found.append(cls.fit(x, y, weights, reference))
         return max(found, key=lambda one: evidence(one, x, y, weights))
 
     @classmethod
@@ -161,5 +163,54 @@ def begin(start: Any, kind: type[Response], m: int, width: int) -> Array:
 
 
 def with_ones(x: Array) -> Array:
-    """Ones and inputs, ``[n, 1 + q]``, contiguous."""
-    return np.column_stack([np.ones(len(x)), x])
+    """Ones and inputs as rows of a contiguous array, ``[1 + q, n]``: sums over the rows of a table are then quick."""
+    found = np.empty((1 + x.shape[1], len(x)))
+    found[0], found[1:] = 1.0, x.T
+    return found
+
+
+def alike(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Rows without inputs that have the same value as one row with the weight of all, unless values are too many."""
+    if x.shape[1] or not y.size or y.max() >= y.size:
+        return x, y, weights
+    counts = np.bincount(y.astype(np.int64), weights)
+    values = np.flatnonzero(counts)
+    return np.empty((values.size, 0)), values.astype(np.float64), counts[values]
+
+
+@vectorised
+def weighted_sums(inputs, weights, out):  # type: ignore[no-untyped-def]
+    """Add the weighted sum of every input ``[q, n]`` to ``out [q]``."""
+    for a in range(inputs.shape[0]):
+        total = 0.0
+        for i in range(inputs.shape[1]):
+            total += weights[i] * inputs[a, i]
+        out[a] += total
+
+
+@vectorised
+def weighted_products(inputs, weights, out):  # type: ignore[no-untyped-def]
+    """Add the weighted sums of products of all pairs of inputs ``[q, n]`` to ``out [q, q]``."""
+    q, n = inputs.shape
+    scaled = np.empty(n)
+    for a in range(q):
+        for i in range(n):
+            scaled[i] = weights[i] * inputs[a, i]
+        for b in range(a + 1):
+            total = 0.0
+            for i in range(n):
+                total += scaled[i] * inputs[b, i]
+            out[a, b] += total
+            if b < a:
+                out[b, a] += total
+
+
+@njit
+def predict(inputs, beta, offset, out):  # type: ignore[no-untyped-def]
+    """Fill ``out [n]`` with the linear predictor, cut where it is certain."""
+    out[:] = offset
+    for a in range(inputs.shape[0]):
+        for i in range(out.shape[0]):
+            out[i] += beta[a] * inputs[a, i]
+    for i in range(out.shape[0]):
+        out[i] = min(max(out[i], -FARTHEST), FARTHEST)

@@ -175,7 +175,7 @@ def alike(x: Array, y: Array, weights: Array) -> tuple[Array, Array, Array]:
         return x, y, weights
     counts = np.bincount(y.astype(np.int64), weights)
     values = np.flatnonzero(counts)
-    return np.empty((values.size, 0)), values.astype(np.float64), counts[values]
+    return np.empty((values.size, 0)), values.astype(np.float64), counts[values].astype(np.float64)
 
 
 @vectorised

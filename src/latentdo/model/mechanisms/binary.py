@@ -2,14 +2,13 @@ r"""Binary variables: a logistic regression, :math:`P(y = 1 \mid x) = 1 / (1 + e
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.response import (
     MOST_STEPS,
@@ -24,15 +23,24 @@ from latentdo.model.mechanisms.response import (
     weighted_sums,
     with_ones,
 )
+from latentdo.model.transcendental import fast_exp, fast_log
 
 
-@njit
+@vectorised
 def _log_likelihood(eta, y, weights):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(y.shape[0]):
         # log(1 + exp(e)), without overflow
-        total += weights[i] * (y[i] * eta[i] - max(eta[i], 0.0) - math.log1p(math.exp(-abs(eta[i]))))
+        total += weights[i] * (y[i] * eta[i] - max(eta[i], 0.0) - fast_log(1.0 + fast_exp(-abs(eta[i]))))
     return total
+
+
+@vectorised
+def _pulls(eta, y, weights, slopes, bends):  # type: ignore[no-untyped-def]
+    """Fill derivatives by the predictor: the first, and minus the second ``[n]``."""
+    for i in range(y.shape[0]):
+        p = 1.0 / (1.0 + fast_exp(-eta[i]))
+        slopes[i], bends[i] = weights[i] * (y[i] - p), weights[i] * p * (1.0 - p)
 
 
 @njit
@@ -43,9 +51,7 @@ def _climb(inputs, offset, y, weights, beta):  # type: ignore[no-untyped-def]
     predict(inputs, beta, offset, eta)
     best = _log_likelihood(eta, y, weights) - 0.5 * RIDGE * (beta * beta).sum()
     for _ in range(MOST_STEPS):
-        for i in range(n):
-            p = 1.0 / (1.0 + math.exp(-eta[i]))
-            slopes[i], bends[i] = weights[i] * (y[i] - p), weights[i] * p * (1.0 - p)
+        _pulls(eta, y, weights, slopes, bends)
         gradient, hessian = -RIDGE * beta, RIDGE * np.eye(q)
         weighted_sums(inputs, slopes, gradient)
         weighted_products(inputs, bends, hessian)

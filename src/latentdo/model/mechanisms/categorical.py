@@ -12,7 +12,6 @@ the parents alike,
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.binary import score_tests
 from latentdo.model.mechanisms.family import evidence
@@ -37,24 +36,25 @@ from latentdo.model.mechanisms.response import (
     weighted_sums,
     with_ones,
 )
+from latentdo.model.transcendental import fast_exp, fast_log
 
 
-@njit
+@vectorised
 def _shares(inputs, offset, beta, shares, log_totals):  # type: ignore[no-untyped-def]
     """Fill the probabilities ``[m, n]`` of the levels but the first, and minus the logarithm of the first's ``[n]``."""
     m, n = shares.shape
     for a in range(m):
         predict(inputs, beta[a], offset[a], shares[a])
+    log_totals[:] = 1.0
+    for a in range(m):  # at most exp(30) each
+        for i in range(n):
+            shares[a, i] = fast_exp(shares[a, i])
+            log_totals[i] += shares[a, i]
+    for a in range(m):
+        for i in range(n):
+            shares[a, i] /= log_totals[i]
     for i in range(n):
-        top = 0.0
-        for a in range(m):
-            top = max(top, shares[a, i])
-        total = math.exp(-top)
-        for a in range(m):
-            total += math.exp(shares[a, i] - top)
-        log_totals[i] = top + math.log(total)
-        for a in range(m):
-            shares[a, i] = math.exp(shares[a, i] - log_totals[i])
+        log_totals[i] = fast_log(log_totals[i])
 
 
 @njit
@@ -63,7 +63,7 @@ def _log_likelihood(inputs, offset, y, weights, beta, shares, log_totals):  # ty
     _shares(inputs, offset, beta, shares, log_totals)
     total = 0.0
     for i in range(y.shape[0]):
-        total += weights[i] * (-log_totals[i] if y[i] == 0 else math.log(max(shares[y[i] - 1, i], 1e-300)))
+        total += weights[i] * (-log_totals[i] if y[i] == 0 else fast_log(shares[y[i] - 1, i]))
     return total
 
 

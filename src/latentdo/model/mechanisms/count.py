@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import nbinom, poisson
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.base import Array, Mechanism
 from latentdo.model.mechanisms.binary import score_tests
 from latentdo.model.mechanisms.family import evidence
@@ -36,6 +36,7 @@ from latentdo.model.mechanisms.response import (
     with_ones,
 )
 from latentdo.model.mechanisms.student import polygammas
+from latentdo.model.transcendental import fast_exp, fast_log
 
 LEAST_DISPERSION: Final = 1e-6
 """Below, a negative binomial law cannot be told from Poisson's."""
@@ -77,25 +78,30 @@ def _log_factors(y, dispersion):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _log_law(y, eta, dispersion):  # type: ignore[no-untyped-def]
-    """Log-probability of a count without further zeros, but for its factor."""
-    mu = math.exp(eta)
+def _log_law(y, eta, mu, dispersion):  # type: ignore[no-untyped-def]
+    """Log-probability of a count with mean ``mu = exp(eta)`` without further zeros, but for its factor."""
     if dispersion <= 0.0:
         return y * eta - mu
-    log = math.log1p(mu * dispersion)
+    log = fast_log(1.0 + mu * dispersion)
     return y * (eta - log) - log / dispersion
 
 
 @njit
 def _log_probabilities(eta, y, dispersion, zeros):  # type: ignore[no-untyped-def]
     found = _log_factors(y, dispersion)
-    for i in range(y.shape[0]):
-        found[i] += _log_law(y[i], eta[i], dispersion)
-        if zeros > 0.0:
+    _add_laws(eta, y, dispersion, found)
+    if zeros > 0.0:
+        for i in range(y.shape[0]):
             found[i] += math.log1p(-zeros)
             if y[i] == 0.0:
                 found[i] = math.log(zeros + math.exp(found[i]))
     return found
+
+
+@vectorised
+def _add_laws(eta, y, dispersion, out):  # type: ignore[no-untyped-def]
+    for i in range(y.shape[0]):
+        out[i] += _log_law(y[i], eta[i], fast_exp(eta[i]), dispersion)
 
 
 @njit
@@ -157,17 +163,13 @@ def _log_gammas(y, weights, tails, r):  # type: ignore[no-untyped-def]
     return value, first, second
 
 
-@njit
+@vectorised
 def _means(eta, y, counted, dispersion, mu):  # type: ignore[no-untyped-def]
     """Fill means ``[n]``; returns the log-likelihood but for factors of counts."""
     value = 0.0
     for i in range(y.shape[0]):
-        mu[i] = math.exp(eta[i])
-        if dispersion > 0.0:
-            log = math.log1p(mu[i] * dispersion)
-            value += counted[i] * (y[i] * (eta[i] - log) - log / dispersion)
-        else:
-            value += counted[i] * (y[i] * eta[i] - mu[i])
+        mu[i] = fast_exp(eta[i])
+        value += counted[i] * _log_law(y[i], eta[i], mu[i], dispersion)
     return value
 
 
@@ -205,15 +207,24 @@ def _mean_step(inputs, offset, y, counted, beta, dispersion, eta, mu):  # type: 
     return gain
 
 
+@vectorised
+def _slopes_of_dispersion(mu, y, counted, dispersion):  # type: ignore[no-untyped-def]
+    """Derivatives by ``1 / dispersion`` of the log-likelihood without gamma functions: the first and the second."""
+    r, first, second = 1.0 / dispersion, 0.0, 0.0
+    for i in range(y.shape[0]):
+        rest = (mu[i] - y[i]) / (r + mu[i])
+        first += counted[i] * (rest - fast_log(1.0 + mu[i] * dispersion))
+        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu[i]))
+    return first, second
+
+
 @njit
 def _dispersion_step(mu, y, counted, tails, dispersion):  # type: ignore[no-untyped-def]
     """One Newton step of the logarithm of the dispersion: the new dispersion, and about what it gained."""
     r = 1.0 / dispersion
     _, first, second = _log_gammas(y, counted, tails, r)
-    for i in range(y.shape[0]):
-        rest = (mu[i] - y[i]) / (r + mu[i])
-        first += counted[i] * (rest - math.log1p(mu[i] * dispersion))
-        second += counted[i] * (dispersion - (1.0 + rest) / (r + mu[i]))
+    more, bent = _slopes_of_dispersion(mu, y, counted, dispersion)
+    first, second = first + more, second + bent
     # by log r, whose negative is the logarithm of the dispersion
     slope, bend = r * first, r * r * second + r * first
     move = -slope / bend if bend < 0.0 else math.copysign(LONGEST_STEP, slope)
@@ -238,7 +249,7 @@ def _climb(inputs, offset, y, weights, beta, shape, same_shape):  # type: ignore
             hidden = 0.0
             for i in range(y.shape[0]):
                 if y[i] == 0.0:
-                    law = (1.0 - shape[1]) * math.exp(_log_law(0.0, eta[i], shape[0]))
+                    law = (1.0 - shape[1]) * math.exp(_log_law(0.0, eta[i], mu[i], shape[0]))
                     share = shape[1] / (shape[1] + law)
                     hidden += weights[i] * share
                     counted[i] = weights[i] * (1.0 - share)

@@ -322,6 +322,7 @@ class CountMechanism(Response):
     def refit(cls, x: Array, y: Array, weights: Array, start: Mechanism) -> Self:
         """See :class:`RowFamily`: of the same law as before."""
         assert isinstance(start, cls)
+        x, y, weights = alike(x, y, weights)
         return cls._fit(x, y, weights, begin(start, cls, 1, 1 + cls.split(x)[0].shape[1]), start.shape)
 
     @classmethod

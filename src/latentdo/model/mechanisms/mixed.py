@@ -131,7 +131,22 @@ class VariableFamily:
         """See :class:`RowFamily`."""
         inside = _expanded(reference, x)
         found = self.family.intervene(inside, y, weights, opened(reference), imperfect=imperfect)
-        return replace(reference, inner=found) if isinstance(reference, Expanded) else found
+        return _in_place_of(reference, found)
+
+    def follow(
+        self,
+        x: Array,
+        y: Array,
+        weights: Array,
+        reference: Mechanism,
+        before: Mechanism,
+        *,
+        imperfect: bool,
+    ) -> Mechanism:
+        """See :class:`RowFamily`."""
+        inside = _expanded(reference, x)
+        found = self.family.follow(inside, y, weights, opened(reference), opened(before), imperfect=imperfect)
+        return _in_place_of(reference, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +171,10 @@ class _Fits:
     def _closed(self, found: Mechanism) -> Mechanism:
         plain = self.inputs.are_plain and not self.exposed
         return found if plain else Expanded(self.inputs, found, self.exposed)
+
+
+def _in_place_of(reference: Mechanism, found: Mechanism) -> Mechanism:
+    return replace(reference, inner=found) if isinstance(reference, Expanded) else found
 
 
 def _expanded(mechanism: Mechanism, x: Array) -> Array:

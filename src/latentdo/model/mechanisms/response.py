@@ -124,6 +124,30 @@ class Response(MechanismFamily):
         return max(found, key=lambda one: evidence(one, x, y, weights))
 
     @classmethod
+    def follow(
+        cls,
+        x: Array,
+        y: Array,
+        weights: Array,
+        reference: Mechanism,
+        before: Mechanism,
+        *,
+        imperfect: bool,
+    ) -> Mechanism:
+        """See :class:`RowFamily`: as free of the parents and of the reference as before."""
+        assert isinstance(reference, cls)
+        assert isinstance(before, cls)
+        if before.coefficients.shape[1] == 1:
+            own: Mechanism = cls.refit(cls.without_parents(x), y, weights, before)
+        elif not imperfect or before.coefficients.shape != reference.coefficients.shape:
+            own = cls.intervene(x, y, weights, reference, imperfect=imperfect)
+        elif before.n_free is not None:
+            own = reference.shifted(x, y, weights)
+        else:
+            own = cls.refit(x, y, weights, before)
+        return own
+
+    @classmethod
     def pack(cls, mechanisms: Sequence[Self]) -> dict[str, NDArray[Any]]:
         """See :class:`Mechanism`."""
         free = [-1 if one.n_free is None else one.n_free for one in mechanisms]

@@ -381,8 +381,9 @@ class RowLearner(FreeTargets):
             if mine.size <= 1:
                 own[k], gains[k] = reference, 0.0
                 continue
+            before = statistics.before(k, j)
             own[k], gains[k] = _intervened(
-                problem, x[mine], y[mine], weight, reference, density[mine], family
+                problem, x[mine], y[mine], weight, reference, density[mine], family, before
             )
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
@@ -427,8 +428,15 @@ def _intervened(
     reference: Mechanism,
     density: Array,
     family: FamilyOfVariable,
+    before: Mechanism | None = None,
 ) -> tuple[Mechanism, float]:
-    """A regime's own mechanism, and what it gains over the reference, its parameters paid."""
-    own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
+    """A regime's own mechanism, and what it gains over the reference, its parameters paid.
+
+    It follows the one that the regime had ``before``, if that was chosen for nearly the same rows.
+    """
+    if before is None:
+        own = family.intervene(x, y, weights, reference, imperfect=problem.imperfect)
+    else:
+        own = family.follow(x, y, weights, reference, before, imperfect=problem.imperfect)
     gain = float(weights @ (own.log_density(x, y) - density))
     return own, gain - 0.5 * own.n_parameters * float(np.log(max(weights.sum(), 2.0)))

@@ -67,6 +67,10 @@ class WeightedRows:
         """Moments of the functions, for a quick guess."""
         return Moments.of(self.design, self.responsibilities)
 
+    def before(self, regime: int, variable: int) -> Mechanism | None:
+        """The mechanism that an intervention put in place one step ago, if all that matters was chosen then."""
+        return self.model.own.get((regime, variable)) if self.settled and self.model is not None else None
+
     def length(self, n_variables: int) -> int:
         """Number of functions of every variable."""
         return int(self.design.shape[1] - 1) // n_variables

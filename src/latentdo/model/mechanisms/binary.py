@@ -36,6 +36,14 @@ def _log_likelihood(eta, y, weights):  # type: ignore[no-untyped-def]
 
 
 @vectorised
+def _log_probabilities(eta, y):  # type: ignore[no-untyped-def]
+    found = np.empty(y.shape[0])
+    for i in range(y.shape[0]):
+        found[i] = y[i] * eta[i] - max(eta[i], 0.0) - fast_log(1.0 + fast_exp(-abs(eta[i])))
+    return found
+
+
+@vectorised
 def _pulls(eta, y, weights, slopes, bends):  # type: ignore[no-untyped-def]
     """Fill derivatives by the predictor: the first, and minus the second ``[n]``."""
     for i in range(y.shape[0]):
@@ -103,8 +111,7 @@ class BinaryMechanism(Response):
 
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`: a log-probability."""
-        eta = self.predictors(x)[0]
-        return np.asarray(y * eta - np.logaddexp(0.0, eta))
+        return np.asarray(_log_probabilities(self.predictors(x)[0], np.ascontiguousarray(y)))
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """See :class:`Mechanism`."""

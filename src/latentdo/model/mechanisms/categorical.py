@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.base import Array, Mechanism
@@ -55,6 +54,21 @@ def _shares(inputs, offset, beta, shares, log_totals):  # type: ignore[no-untype
             shares[a, i] /= log_totals[i]
     for i in range(n):
         log_totals[i] = fast_log(log_totals[i])
+
+
+@njit
+def _log_probabilities(eta):  # type: ignore[no-untyped-def]
+    """Of all levels ``[n, m + 1]``, from the predictors of all but the first ``[m, n]``."""
+    m, n = eta.shape
+    found = np.empty((n, m + 1))
+    for i in range(n):
+        total = 1.0
+        for a in range(m):
+            total += fast_exp(eta[a, i])
+        found[i, 0] = -fast_log(total)
+        for a in range(m):
+            found[i, a + 1] = eta[a, i] + found[i, 0]
+    return found
 
 
 @njit
@@ -174,8 +188,7 @@ class CategoricalMechanism(Response):
 
     def log_probabilities(self, x: Array) -> Array:
         """Log-probability of every level, ``[n, L]``."""
-        eta = np.vstack([np.zeros(len(x)), self.predictors(x)])
-        return np.asarray(log_softmax(eta, axis=0).T)
+        return np.asarray(_log_probabilities(self.predictors(x)))
 
     def log_density(self, x: Array, y: Array) -> Array:
         """See :class:`Mechanism`: a log-probability."""

@@ -91,10 +91,8 @@ class Response(MechanismFamily):
 
     def predictors(self, x: Array) -> Array:
         """Linear predictors ``[m, n]``, cut where they are certain."""
-        eta = np.repeat(self.coefficients[:, :1], len(x), axis=1)
-        if self.coefficients.shape[1] > 1:
-            eta += self.coefficients[:, 1:] @ x.T
-        return np.asarray(np.clip(eta, -FARTHEST, FARTHEST))
+        slopes = np.ascontiguousarray(self.coefficients)
+        return np.asarray(_predictors(np.ascontiguousarray(x[:, : slopes.shape[1] - 1]), slopes))
 
     def shifted(self, x: Array, y: Array, weights: Array) -> Self:
         """The same with constants of its own, fitted to rows: an intervention that leaves the slopes alone."""
@@ -175,6 +173,19 @@ class Response(MechanismFamily):
                 )
             found.append(cls(flat.reshape(m, -1), shape, None if free < 0 else int(free)))
         return found
+
+
+@njit
+def _predictors(x, coefficients):  # type: ignore[no-untyped-def]
+    m, q = coefficients.shape
+    eta = np.empty((m, x.shape[0]))
+    for a in range(m):
+        for i in range(x.shape[0]):
+            e = coefficients[a, 0]
+            for b in range(1, q):
+                e += coefficients[a, b] * x[i, b - 1]
+            eta[a, i] = min(max(e, -FARTHEST), FARTHEST)
+    return eta
 
 
 def begin(start: Any, kind: type[Response], m: int, width: int) -> Array:

@@ -21,7 +21,7 @@ from latentdo.solvers.search.state import State
 
 
 def turn_edges_while_better(problem: Problem, state: State) -> State:
-    """Reverse single edges whose ends are targets of the same regime, as long as the evidence rises."""
+    """Reverse single edges that touch a target, as long as the evidence rises."""
     while True:
         trials = (
             refine(problem, state.responsibilities, graph, model=state.model, needed=state.evidence)
@@ -34,7 +34,11 @@ def turn_edges_while_better(problem: Problem, state: State) -> State:
 
 
 def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
-    """Graphs with such an edge reversed: alone, and with other edges that this entails, if that differs."""
+    """Graphs with one edge reversed: alone, and with other edges that this entails, if that differs.
+
+    Edges whose ends are targets of the same regime come first. If only one end is a target, a row in which both were
+    hit may have been taken for one of another regime; such an edge is only reversed alone, which is quick.
+    """
     learner = problem.learner
     statistics = learner.statistics(
         problem, state.responsibilities, state.model
@@ -46,6 +50,11 @@ def _alternatives(problem: Problem, state: State) -> Iterator[NDArray[np.int8]]:
             graph = learner.best_graph(problem, statistics, turned)
             if not any(np.array_equal(graph, other) for other in (turned, state.adjacency)):
                 yield graph
+    touched = state.targets.any(axis=0)
+    for i, j in _reversible(problem, state, np.logical_or.outer(touched, touched)):
+        turned = _turned(state.adjacency, i, j)
+        if turned is not None and not _together(state)[i, j]:
+            yield turned
 
 
 def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:
@@ -59,9 +68,17 @@ def with_edges_turned(problem: Problem, state: State) -> NDArray[np.int8]:
 
 def _doubtful(problem: Problem, state: State) -> list[tuple[int, int]]:
     """Edges whose ends are targets of the same regime, and that may be reversed."""
-    constraints, together = problem.constraints, state.targets.T @ state.targets > 0
-    free = constraints.allowed.T & ~constraints.required
-    return [(int(i), int(j)) for i, j in np.argwhere((state.adjacency == 1) & together & free)]
+    return _reversible(problem, state, _together(state))
+
+
+def _together(state: State) -> NDArray[np.bool_]:
+    return np.asarray((state.targets.T @ state.targets).astype(bool))
+
+
+def _reversible(problem: Problem, state: State, which: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Edges among ``which [d, d]`` that may be reversed."""
+    free = problem.constraints.allowed.T & ~problem.constraints.required
+    return [(int(i), int(j)) for i, j in np.argwhere((state.adjacency == 1) & which & free)]
 
 
 def _turned(adjacency: NDArray[np.int8], i: int, j: int) -> NDArray[np.int8] | None:

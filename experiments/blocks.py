@@ -14,7 +14,7 @@ from experiments import findings, summaries
 from experiments.tables import Table
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/results.md", "docs/status.md", "docs/real-data.md")
+PAGES = ("README.md", "docs/results.md", "docs/status.md", "docs/real-data.md", "docs/kinds.md")
 MARK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
@@ -29,6 +29,7 @@ BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
     "field": findings.field,
     "field-total": findings.field_total,
     "incidents": findings.incidents,
+    "kinds": findings.kinds,
     "real": findings.real,
     "real-pairs": findings.real_pairs,
     "false-alarms": findings.false_alarms,

@@ -256,6 +256,52 @@ def incidents(folder: Path | None = None) -> Table:
     return table
 
 
+KINDS = {
+    "mixed": "4 measurements, 2 yes/no, 2 counts, 2 categories",
+    "counts": "8 counts, unequal library sizes",
+    "binary": "8 yes/no columns",
+}
+"""What the rows of :mod:`.kinds` are, in words."""
+
+
+def kinds(folder: Path | None = None) -> Table:
+    """Columns of every kind: our search without labels and with them."""
+    frame = store.read("kinds", folder)
+    header = (
+        "columns",
+        "tables",
+        "wrong entries",
+        "with labels",
+        "empty graph",
+        "regimes right",
+        "ARI",
+        "best possible ARI",
+        "sure arrows right",
+        "processor seconds",
+    )
+    table = Table("kinds", "Columns of every kind, five regimes, nothing known", header)
+    if frame.empty:
+        return table
+    frame = frame[(frame["seed"] < store.DEVELOPMENT) & (frame["method"] == "kinds")]
+    for row, cells in frame[frame["row"].isin(KINDS)].groupby("row", sort=False):
+        latent, labelled = (cells[cells["told"] == told] for told in ("nothing", "regimes"))
+        table.rows.append(
+            (
+                KINDS[str(row)],
+                f"{len(latent)}",
+                _mean(latent["hamming"], 1),
+                _mean(labelled["hamming"], 1),
+                _mean(latent["true_edges"], 1),
+                f"{latent['regimes_right'].astype(bool).sum()} of {len(latent)}",
+                _mean(latent["ari"]),
+                _mean(latent["ari_true"]),
+                f"{latent['sure_right'].sum():.0f} of {latent['sure'].sum():.0f}",
+                f"{latent['processor_seconds'].mean():.0f}",
+            )
+        )
+    return table
+
+
 def real(folder: Path | None = None) -> Table:
     """Real tables of many variables."""
     return real_tables.summary(store.read("real", folder))

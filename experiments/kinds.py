@@ -185,7 +185,15 @@ def _rival(data: Simulation, regimes: NDArray[np.int64] | None) -> dict[str, Any
     }
 
 
-_MAYBE: Final = ("essential", "targets_wrong", "sure", "sure_right", "evidence", "evidence_true")
+_MAYBE: Final = (
+    "essential",
+    "targets_wrong",
+    "sure",
+    "sure_right",
+    "evidence",
+    "evidence_true",
+    "processor_seconds",
+)
 
 
 def summary(frame: pd.DataFrame) -> Table:
@@ -227,7 +235,7 @@ def summary(frame: pd.DataFrame) -> Table:
                 _mean(latent, "targets_wrong"),
                 f"{latent['sure_right'].sum():.0f}/{latent['sure'].sum():.0f}" if n else "",
                 f"{(above < -BEHIND).sum()}/{len(above)}" if len(above) else "",
-                f"{latent['fit_seconds'].mean():.0f}" if n else "",
+                f"{latent['processor_seconds'].fillna(latent['fit_seconds']).mean():.0f}" if n else "",
             )
         )
     return table

@@ -270,6 +270,24 @@ def test_an_edge_is_turned_together_with_the_targets_that_held_it(make_problem, 
     assert turn_edges_while_better(known, state) is state
 
 
+def test_an_edge_is_turned_that_hides_one_of_two_targets(make_problem, one_hot):
+    """Cause and effect are both hit, and the effect is drawn as ever: turned round, it seems not to be hit."""
+    rng = np.random.default_rng(3)
+    who = np.repeat([0, 1], [900, 300])
+    cause = rng.laplace(size=1200)
+    effect = 1.5 * cause + rng.laplace(size=1200)
+    cause[who == 1] += 8.0
+    problem = make_problem(np.column_stack([cause, effect]))
+    problem = replace(problem, learner=RowLearner.of(AnyNoise, problem.z))
+    wrong = np.array([[0, 0], [1, 0]], dtype=np.int8)
+    state = em.refine(problem, one_hot(who), wrong)
+    np.testing.assert_array_equal(state.targets, [[0, 0], [1, 0]])
+    found = turn_edges_while_better(problem, state)
+    np.testing.assert_array_equal(found.adjacency, wrong.T)
+    np.testing.assert_array_equal(found.targets, [[0, 0], [1, 1]])
+    assert found.evidence > state.evidence
+
+
 def test_a_handful_of_rows_must_pay_the_full_price(make_problem, one_hot):
     """Nine rows from the tails of three variables, and sixty that were really moved."""
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ from scipy.special import expit
 from scipy.stats import kstest
 
 from latentdo.checks.check import p_value, z_value
-from latentdo.checks.columns import check_atoms, check_copies, check_skew
+from latentdo.checks.columns import check_atoms, check_copies, check_measured, check_skew
 from latentdo.checks.dependence import check_local_markov, hidden_cause_hints
 from latentdo.checks.hidden_factor import look_for_factor
 from latentdo.checks.measurement_error import look_for_errors
@@ -261,3 +261,19 @@ def test_residuals_of_every_kind_are_uniform_and_parents_of_every_kind_are_opene
         assert np.array_equal(below, fitted.below(x, y, rng)) == (
             j == 4
         )  # a formula, or ties broken at random
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told", "failed"),
+    [
+        (("binary", "categorical"), False, True),
+        (("binary", "categorical"), True, False),
+        (("binary", "count"), False, False),
+        (("continuous", "binary"), False, False),
+    ],
+)
+def test_levels_alone_hardly_show_a_regime(kinds, told, failed):
+    levels = {"binary": ("0", "1"), "categorical": ("a", "b", "c")}
+    found = check_measured([Kind(kind, levels.get(kind, ())) for kind in kinds], told=told)
+    assert found.failed is failed
+    assert ("regimes=" in found.words) is failed

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import skew
 
 from latentdo.checks.check import Array, Check, listed, p_value, touching
 from latentdo.data.atoms import Atoms, at
+from latentdo.data.kinds import Kind
 from latentdo.data.remarks import COPY
 from latentdo.data.transforms import Preprocessor
 from latentdo.solvers.settings import CHECK_LEVEL, MENDED, SKEWED
@@ -93,3 +95,21 @@ def check_copies(z: Array, names: Sequence[str]) -> Check:
         )
     pairs = tuple((names[i], names[j]) for i, j in found)
     return Check("near copies", float(correlation.max(initial=0.0)), None, bool(found.size), words, pairs)
+
+
+def check_measured(kinds: Sequence[Kind], *, told: bool) -> Check:
+    """Whether any column can show a hidden intervention, where it was not ``told`` which rows belong together.
+
+    A mixture of two distributions of a column with few levels is another distribution of the same form.
+    """
+    passed = Check(
+        "levels only", 0.0, None, False, "Some columns can show hidden interventions, or labels do."
+    )
+    if told or any(kind.kind in ("continuous", "count") for kind in kinds):
+        return passed
+    words = (
+        "All columns are yes/no answers or categories, in which hidden interventions hardly show; regimes and arrows "
+        "that are found without labels are wrong about half of the time in simulations: pass labels (regimes=) or "
+        "say which rows share an intervention (groups=), or add a measurement or a count."
+    )
+    return replace(passed, statistic=float(len(kinds)), failed=True, words=words)

@@ -56,6 +56,10 @@ DOUBTS: Final[Mapping[str, Doubt]] = MappingProxyType(
             "regimes change most variables, which suggests other populations or a wrong model, not interventions",
             "labels of populations (regimes=, batch=), a transform (transform=), or another density (density=)",
         ),
+        "levels only": Doubt(
+            "hidden interventions hardly show in yes/no answers and categories",
+            "labels (regimes=), groups of rows (groups=), or a column that is a measurement or a count",
+        ),
         # That two copies are connected is certain; which of them comes first cannot be decided.
         "near copies": Doubt(
             "columns are copies of each other", "one column of each pair of copies", 1.0, 0.5

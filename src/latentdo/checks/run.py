@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from latentdo.checks.alternatives import check_alternatives
 from latentdo.checks.check import Check
-from latentdo.checks.columns import check_atoms, check_copies, check_skew
+from latentdo.checks.columns import check_atoms, check_copies, check_measured, check_skew
 from latentdo.checks.dependence import Hint, check_local_markov, hidden_cause_hints
 from latentdo.checks.neighbours import check_neighbours, given_neighbours, remedy_for, row_before
 from latentdo.checks.refits import Progress, check_halves, check_held_out, check_subsets
@@ -66,8 +66,14 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
         check_atoms(dataset.x, dataset.atoms, names),
         check_breadth(result.model.topology, result.regime_names, result.target_probabilities),
         check_invariance(residuals, names, result.regime_names),
+        check_measured(dataset.kinds, told=told or not _searched(result)),
     ]
     return Findings(tuple(checks), tuple(hints))
+
+
+def _searched(result: FitResult) -> bool:
+    """Whether regimes were looked for, instead of taken for one by the user."""
+    return bool(result.comparison) or result.model.topology.n_regimes > 1
 
 
 def check_by_refits(

@@ -523,6 +523,10 @@ FAMILY_STILL: Final = 1.0
 """Total change in the weights of rows, in rows, before a mechanism is fitted again: a fit is a maximum, so the loss
 grows only with the square of this change."""
 
+SAME_REGIME: Final = 0.5
+"""Share of the rows of a regime that must be the same for its mechanism to keep its form: more than half, so that no
+two regimes can claim it."""
+
 SPLIT_STILL: Final = 0.005
 """Share of the rows whose weights may change before the rows of a mechanism are split afresh: fewer than in the
 smallest regime that the evidence supports."""

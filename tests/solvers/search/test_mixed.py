@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,17 @@ import pandas as pd
 import pytest
 
 from latentdo import LatentInterventionDAG
-from latentdo.data import DataWarning, Kind, validate_rows
+from latentdo.data import Dataset, DataWarning, Kind, validate_rows
 from latentdo.model.fitted import FittedModel
 from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.categorical import CategoricalMechanism
 from latentdo.model.mechanisms.family import evidence
 from latentdo.model.mechanisms.inputs import Expanded, Inputs
 from latentdo.model.mechanisms.mixed import MixedFamily
+from latentdo.solvers.search.driver import SearchConfiguration, make_problem
+from latentdo.solvers.search.em import refine
+from latentdo.solvers.search.rows import RowLearner
+from latentdo.solvers.search.solve import conclude
 
 N = 1500
 
@@ -208,3 +213,21 @@ def test_ordered_levels_may_have_one_slope() -> None:
     assert isinstance(mechanism, CategoricalMechanism)
     assert mechanism.is_in_order
     assert mechanism.n_parameters == 4
+
+
+def test_regimes_that_change_places_keep_their_own_laws() -> None:
+    """The conclusion of a fit may number regimes anew: a law of one must not be fitted to rows of another."""
+    rng = np.random.default_rng(0)
+    regimes = np.repeat([0, 1, 2], [800, 400, 400])
+    even, spread = rng.poisson(20.0, 1600), rng.poisson(rng.gamma(0.5, 6.0, 1600))
+    count = np.select([regimes == 1, regimes == 2], [even, spread], rng.poisson(4.0, 1600))
+    table = pd.DataFrame({"count": count, "other": rng.normal(size=1600)})
+    problem = make_problem(Dataset.from_table(table, kinds={"count": "count"}), SearchConfiguration())
+    family = MixedFamily(Dataset.from_table(table, kinds={"count": "count"}).kinds, AnyNoise)
+    problem = replace(problem, learner=RowLearner.of(family, problem.z))
+    graph, targets = np.zeros((2, 2), dtype=np.int8), np.array([[0, 0], [1, 0], [1, 0]], dtype=np.int8)
+    state = refine(problem, np.eye(3)[regimes], graph, targets=targets, iterations=1)
+    order = [0, 2, 1]
+    rows = state.responsibilities[:, order]
+    found = conclude(problem, SearchConfiguration(), graph, rows, targets, model=state.model)
+    assert found.state.evidence == pytest.approx(state.evidence, abs=1.0)

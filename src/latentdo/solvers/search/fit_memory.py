@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.solvers.search.splits import Split
-from latentdo.solvers.settings import FAMILY_STILL, SPLIT_STILL
+from latentdo.solvers.settings import FAMILY_STILL, SAME_REGIME, SPLIT_STILL
 
 Array = NDArray[np.float64]
 Place = tuple[int, tuple[int, ...]]
@@ -34,6 +34,7 @@ class FitMemory:
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()
+        self._rows: WeakKeyDictionary[Mechanism, Array] = WeakKeyDictionary()
         self._splits: dict[Place, tuple[Array, Split | None]] = {}
 
     def __reduce__(self) -> tuple[type[FitMemory], tuple[()]]:
@@ -63,6 +64,17 @@ class FitMemory:
             chosen = before.chosen if settled else again
         self._made[found] = _Made(place, weights, chosen)
         return found
+
+    def note(self, mechanism: Mechanism, weights: Array) -> None:
+        """Keep to which rows a regime's own mechanism was fitted."""
+        self._rows[mechanism] = weights
+
+    def has_same_rows(self, mechanism: Mechanism, weights: Array) -> bool:
+        """Whether it was fitted to rows most of which these are: regimes may have come, gone, or changed places."""
+        then = self._rows.get(mechanism)
+        if then is None or then.shape != weights.shape:
+            return False
+        return bool(np.minimum(then, weights).sum() > SAME_REGIME * max(then.sum(), weights.sum()))
 
     def split(self, make: Callable[[], Split | None], place: Place, weights: Array) -> Split | None:
         """The result of ``make``, or an earlier one for rows of a mechanism with nearly these weights ``[n]``.

@@ -382,9 +382,12 @@ class RowLearner(FreeTargets):
                 own[k], gains[k] = reference, 0.0
                 continue
             before = statistics.before(k, j)
+            if before is not None and not self.memory.has_same_rows(before, resp[:, k]):
+                before = None
             own[k], gains[k] = _intervened(
                 problem, x[mine], y[mine], weight, reference, density[mine], family, before
             )
+            self.memory.note(own[k], resp[:, k])
         gains += target_prior
         leaves = np.where(known == TARGET, True, (known == FREE) & (gains > 0.0))
         own = {k: mechanism for k, mechanism in own.items() if not shares[k]}

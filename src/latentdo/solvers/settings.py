@@ -948,6 +948,12 @@ RESAMPLED_PAIRS: Final = 1e-6
 """Smallest probability, given all rows, with which two variables are connected if half-samples are to consider it: an
 edge that is 14 nats behind would come back in one of four half-samples with a probability of about a hundredth."""
 
+RESAMPLED_CERTAIN: Final = 1e-12
+"""Largest probability, given all rows, of being without an edge that half-samples take for granted: 28 nats, of which
+the difference in a half-sample is seven apart (a standard deviation), so that one in twenty thousand would do without
+it. Posteriors are exact to about 5e-13. Tables of two tables took 2.4 and 2.7 s instead of 8.1 and 5.9, with the same
+probabilities of these edges to three digits."""
+
 RESAMPLED_DAGS: Final = 200
 """DAGs sampled in each half-sample where there is no exact sum; those of all half-samples add up."""
 

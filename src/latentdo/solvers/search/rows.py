@@ -86,7 +86,8 @@ class RowLearner(FreeTargets):
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
         design = self.design if self.design.size else problem.design
-        return WeightedRows(problem.counted(responsibilities), model, settled, design)
+        counted = problem.counted(responsibilities)
+        return WeightedRows(counted, model, settled, design, glances=self.memory.glances(counted))
 
     def choose_targets(
         self,

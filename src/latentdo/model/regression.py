@@ -22,14 +22,15 @@ def weighted_gram(rows, size, values, weights, gram):  # type: ignore[no-untyped
     gram[:] = 0.0
     columns, scaled = np.empty((size + 1, BLOCK)), np.empty(BLOCK)
     for first in range(0, rows.shape[0], BLOCK):
-        m = min(BLOCK, rows.shape[0] - first)
+        some = rows[first : min(first + BLOCK, rows.shape[0])]
+        own, heavy, m = values[first : first + len(some)], weights[first : first + len(some)], len(some)
         for i in range(m):
             for a in range(size):
-                columns[a, i] = rows[first + i, a]
-            columns[size, i] = values[first + i]
+                columns[a, i] = some[i, a]
+            columns[size, i] = own[i]
         for a in range(size + 1):
             for i in range(m):
-                scaled[i] = weights[first + i] * columns[a, i]
+                scaled[i] = heavy[i] * columns[a, i]
             for b in range(a + 1):
                 total = 0.0
                 for i in range(m):

@@ -31,7 +31,7 @@ class _Made(NamedTuple):
 
 
 class FitMemory:
-    """A record of the mechanisms still in use, of the last splits of every variable, and of glances at the same rows."""
+    """A record of the mechanisms still in use, the last splits of every variable, and glances at the same rows."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()

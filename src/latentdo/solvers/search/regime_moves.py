@@ -270,9 +270,7 @@ def merge_and_split_while_better(problem: Problem, state: State) -> State:
     """
     while state.n_regimes > max(problem.n_labelled, 1):
         together = chain(_pairs_merged(problem, state), _variables_forgotten(problem, state))
-        apart = (
-            improve(problem, one, rounds_at_limit=0, same_graph=True, unlike=state) for one in together
-        )
+        apart = (improve(problem, one, rounds_at_limit=0, same_graph=True, unlike=state) for one in together)
         better = first_better(state, apart, BIRTH_GAIN)
         if better is None:
             return state

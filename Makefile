@@ -7,7 +7,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-dev demo test test-all lint format bench baselines experiments report docs audit clean
+.PHONY: help venv venv-dev demo test test-all lint format bench bench-check baselines experiments report docs audit clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -39,6 +39,9 @@ format: venv-dev ## let ruff rewrite what it can
 
 bench: venv-dev ## speed and memory; prints the tables of docs/performance.md
 	$(BIN)/python -m benchmarks
+
+bench-check: venv-dev ## has a fit become slower? ratios to a Gaussian mixture, against the stored ones
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.ratios
 
 baselines: ## environments for the peers that experiments run (five, because their pins clash)
 	$(PYTHON) -m venv .venv-baselines

@@ -52,7 +52,7 @@ def test_commands_in_the_readme_exist():
     targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M)
     code = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", text, re.DOTALL)
     shell = "\n".join(fence or inline for fence, inline in code)
-    for command in re.findall(r"^(?:\.venv/bin/)?latentdo ([a-z]+)", shell, re.M):
+    for command in re.findall(r"^(?:\.venv/bin/)?latentdo ([a-z-]+)", shell, re.M):
         assert command in app
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", text, re.M):
         assert target in targets

@@ -145,3 +145,14 @@ def test_the_fit_obeys(tmp_path):
     arguments = read_knowledge(path, names)
     est = LatentInterventionDAG(density="linear", max_regimes=4, n_init=1, **arguments).fit(data.X)
     assert est.adjacency_.loc[names[cause], names[effect]] == 0
+
+
+def test_certain_edges_are_required_and_not_reversed():
+    certain = np.zeros((3, 3), dtype=bool)
+    certain[0, 1] = True
+    held = Constraints.build(NAMES, required=[("Mek", "Erk")]).holding(certain)
+    assert held.required[0, 1]
+    assert held.required[1, 2]
+    assert not held.allowed[1, 0]
+    assert held.allowed[0, 1]
+    assert held.n_open == 1

@@ -36,9 +36,18 @@ class Constraints:
     required: NDArray[np.bool_]
     max_parents: int
 
+    @property
+    def n_open(self) -> int:
+        """Largest number of parents that a variable may have or not have."""
+        return int((self.allowed & ~self.required).sum(axis=0).max())
+
     def without(self, impossible: NDArray[np.bool_]) -> Constraints:
         """The same, less edges that were found impossible and are not required."""
         return replace(self, allowed=self.allowed & (~impossible | self.required))
+
+    def holding(self, certain: NDArray[np.bool_]) -> Constraints:
+        """The same, and edges that were found certain; these are part of one DAG that keeps the constraints."""
+        return replace(self, allowed=self.allowed & ~certain.T, required=self.required | certain)
 
     @classmethod
     def build(

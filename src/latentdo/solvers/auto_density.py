@@ -151,23 +151,33 @@ def product_gains(dataset: Dataset, found: FitResult) -> NDArray[np.float64]:
     It has to pay for a network of the two. What is left over is taken by ranks, so that tails of noise do not decide.
     """
     z, n, model = dataset.z, dataset.n_rows, found.model
-    effects = reachability(model.topology.adjacency)
-    regimes = np.eye(model.topology.n_regimes)[found.responsibilities.argmax(axis=1)]
+    effects = reachability(model.topology.adjacency) == 1
+    regimes = np.unique(found.responsibilities.argmax(axis=1), return_inverse=True)[1]
+    indicators = np.eye(regimes.max() + 1)[regimes]
+    counts = indicators.sum(axis=0)[:, None]
     price = 0.5 * (3 + 3 * PRODUCT_UNITS) * np.log(n)
-    gains = np.zeros(dataset.n_variables)
+
+    def within(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What regimes leave of some columns."""
+        return np.asarray(values - indicators @ (indicators.T @ values / counts))
+
+    left = np.empty((n, dataset.n_variables))
     for j, mechanism in enumerate(model.reference):
         assert isinstance(mechanism, AdditiveNoise)
-        left = ndtri((rankdata(mechanism.residual(model.inputs(z, j), z[:, j])[0]) - 0.5) / n)
-        for pair in combinations([i for i in range(dataset.n_variables) if i != j and not effects[j, i]], 2):
-            causes = z[:, pair]
-            smooth = np.column_stack([regimes, causes, causes**2])
-            both = np.column_stack([left, causes.prod(axis=1)])
-            both -= smooth @ np.linalg.lstsq(smooth, both, rcond=None)[0]
-            squares = float(
-                (both[:, 0] @ both[:, 1]) ** 2 / max((both**2).sum(axis=0).prod(), VARIANCE_FLOOR)
-            )
-            explained = -0.5 * n * np.log1p(-min(squares, 1.0 - VARIANCE_FLOOR))
-            gains[j] = max(gains[j], explained - price)
+        residual, _ = mechanism.residual(model.inputs(z, j), z[:, j])
+        left[:, j] = ndtri((rankdata(residual) - 0.5) / n)
+    left, lines, parabolas = within(left), within(z), within(z**2)
+    gains = np.zeros(dataset.n_variables)
+    for a, b in combinations(range(dataset.n_variables), 2):
+        others = ~(effects[:, a] | effects[:, b])
+        others[[a, b]] = False
+        smooth = np.column_stack([lines[:, [a, b]], parabolas[:, [a, b]]])
+        both = np.column_stack([within((z[:, a] * z[:, b])[:, None]), left[:, others]])
+        both -= smooth @ np.linalg.lstsq(smooth, both, rcond=None)[0]
+        shared, size = both[:, 0] @ both[:, 1:], (both**2).sum(axis=0)
+        squares = shared**2 / np.maximum(size[0] * size[1:], VARIANCE_FLOOR)
+        explained = -0.5 * n * np.log1p(-np.minimum(squares, 1.0 - VARIANCE_FLOOR))
+        gains[others] = np.maximum(gains[others], explained - price)
     return gains
 
 

@@ -39,6 +39,7 @@ from latentdo.solvers.settings import (
     FEWEST_HALVED,
     FEWEST_HALVED_ROWS,
     MISSING_ROUNDS,
+    RESAMPLED_CERTAIN,
     RESAMPLED_PAIRS,
     RESAMPLED_ROWS,
     SEARCH_STARTS_A_NETWORK,
@@ -157,6 +158,8 @@ def _averaged(found: Solution, request: Request) -> FitResult:
     z = result.read(rows.x, rows.where).z[:, : rows.n_variables]
     connected = np.maximum(result.edge_probabilities, result.model.topology.adjacency) > RESAMPLED_PAIRS
     constraints = problem.constraints.without(~(connected | connected.T))
+    certain = (result.edge_probabilities > 1.0 - RESAMPLED_CERTAIN) & (result.model.topology.adjacency == 1)
+    constraints = constraints.holding(certain)
     problem = replace(problem, design=np.column_stack([np.ones(len(z)), z]), constraints=constraints)
     if density.search != "linear" or rows.is_mixed or not lines.is_plain(result.model):
         problem = replace(problem, learner=RowLearner.of(_family(rows, density), problem.z))

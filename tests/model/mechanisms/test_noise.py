@@ -11,6 +11,8 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from latentdo.model.mechanisms import Noise
+from latentdo.model.mechanisms.noise import STRAYS
+from latentdo.model.mechanisms.sharp_ends import flat_row
 
 MIXED = Noise(np.array([0.5, 0.3, 0.2]), np.array([0.0, 0.4, -0.9]), np.array([0.01, 0.2, 1.0]))
 EVERY = pytest.mark.parametrize("noise", [Noise.gaussian(0.25), MIXED], ids=["gaussian", "mixed"])
@@ -92,3 +94,13 @@ def test_what_is_no_density_is_refused(flat):
 def test_one_gaussian_is_scipys(variance, at):
     found = Noise.gaussian(variance).log_density(np.array([at]))
     np.testing.assert_allclose(found, norm(0.0, np.sqrt(variance)).logpdf(at), rtol=1e-9, atol=1e-9)
+
+
+def test_a_row_of_gaussians_has_the_density_of_its_parts_and_strays():
+    row = Noise(*flat_row(-1.5, 2.0))
+    assert row.is_row
+    values = np.concatenate([np.linspace(-9.0, 9.0, 1001), [-1e3, 1e8]])
+    joint = np.log1p(-STRAYS) + logsumexp(row.log_joint(values), axis=1)
+    width, middle = 0.5 * np.ptp(row.means), row.means[[0, -1]].mean()
+    expected = np.logaddexp(joint, np.log(STRAYS) + norm(middle, width).logpdf(values))
+    np.testing.assert_allclose(row.log_density(values), expected, rtol=1e-12)

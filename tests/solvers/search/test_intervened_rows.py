@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from latentdo.solvers.search.intervened_rows import knowing, minority_table, two_mechanisms
+from latentdo.solvers.search.local_scores import FREE
 
 NOTHING = knowing()
 EACH, ONCE = np.empty(0, dtype=np.int64), np.empty(0)  # rows on their own, that count once
@@ -117,3 +118,19 @@ def test_minorities_do_not_hide_the_parents(imperfect):
     assert (
         minority_table(z, 2, candidates, imperfect, 0, 3, prior, starts, 40, EACH, ONCE)[0].argmax() & 1 == 0
     )
+
+
+def test_rows_of_which_nothing_is_known_are_assigned_as_by_labels_that_say_nothing():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=400)
+    y = np.where(rng.random(400) < 0.2, rng.normal(3.0, 0.5, 400), x + 0.3 * rng.normal(size=400))
+    y[0] = 1e3  # so far out that its odds are beyond the range of numbers
+    rows = np.column_stack([np.ones(400), x, y])
+    codes = np.full(1, FREE, dtype=np.int8)
+    found = []
+    for known in (knowing(), knowing(labels=np.full(400, -1), codes=codes)):
+        second = 0.9 * (y > 2.0)
+        value = two_mechanisms(rows, 2, 1, known, np.ones(400), second, 15, 0.0, 0.0)
+        found.append((value, second))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-12)

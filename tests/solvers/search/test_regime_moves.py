@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
@@ -239,3 +241,26 @@ def test_labelled_regimes_stay_apart_when_a_variable_is_forgotten(make_problem, 
     for one in forgotten:
         assert one.n_regimes >= 2
         np.testing.assert_array_equal(one.responsibilities[labels >= 0].argmax(axis=1), labels[labels >= 0])
+
+
+def test_a_state_is_like_itself_with_regimes_in_another_order_and_a_few_rows_moved(truth):
+    problem, best = truth
+    order = np.arange(best.n_regimes)[::-1]
+    other = em.weigh(problem, best.model.keep(order))
+    assert best.is_like(other, 0.01)
+    moved = best.responsibilities.copy()
+    moved[:10] = np.roll(moved[:10], 1, axis=1)
+    assert replace(best, responsibilities=moved).is_like(other, 0.01)
+    moved[:100] = np.roll(moved[:100], 2, axis=1)
+    assert not replace(best, responsibilities=moved).is_like(other, 0.01)
+    topology = replace(best.model.topology, targets=1 - best.targets)
+    assert not replace(best, model=replace(best.model, topology=topology)).is_like(other, 0.01)
+    assert not best.is_like(em.weigh(problem, best.model.keep(order[1:])), 0.01)
+
+
+def test_moves_that_lead_back_end_there(truth, monkeypatch):
+    problem, best = truth
+    monkeypatch.setattr(
+        regime_moves, "propose_births", lambda *_: pytest.fail("it has been looked at already")
+    )
+    assert regime_moves.improve(problem, best, unlike=best).is_like(best, 0.01)

@@ -20,6 +20,7 @@ from latentdo.solvers.search.learner import MomentLearner
 from latentdo.solvers.search.parent_sets import ScoreTables
 from latentdo.solvers.search.rows import RowLearner
 from latentdo.solvers.search.set_scores import SetScores
+from latentdo.solvers.search.splits import Split
 from latentdo.solvers.search.turned_edges import turn_edges_while_better
 
 
@@ -331,3 +332,44 @@ def test_a_mechanism_is_fitted_again_only_when_rows_have_come_or_gone(skewed):
 def test_what_is_remembered_of_fits_does_not_travel():
     memory = FitMemory()
     assert isinstance(pickle.loads(pickle.dumps(memory)), FitMemory)
+
+
+def test_rows_that_were_split_before_are_not_split_again():
+    memory, made = FitMemory(), []
+
+    def split():
+        made.append(Split(float(len(made)), np.zeros(3)))
+        return made[-1]
+
+    some, others, place = np.full(1000, 1.0), np.full(1000, 0.5), (0, (1, 2))
+    assert memory.split(split, place, some).gain == 0.0
+    assert memory.split(split, place, others).gain == 1.0
+    assert memory.split(split, place, some + 1e-6).gain == 0.0
+    assert memory.split(split, (1, ()), some).gain == 2.0
+    assert len(made) == 3
+
+
+def test_glances_are_for_the_same_assignment_of_rows_and_no_other(one_hot):
+    memory = FitMemory()
+    responsibilities = one_hot(np.arange(90) % 3 % 2)
+    seen = memory.glances(responsibilities)
+    assert memory.glances(responsibilities[:, ::-1].copy()) is seen
+    moved = responsibilities.copy()
+    moved[0] = 0.5
+    assert memory.glances(moved) is not seen
+
+
+def test_edges_that_are_certain_cost_no_scores(skewed):
+    """Tables with certain edges are parts of those without them."""
+    problem, responsibilities, adjacency, targets = skewed
+    certain = adjacency == 1
+    held = replace(problem, constraints=problem.constraints.holding(certain))
+    tables = []
+    for one in (problem, held):
+        statistics = one.learner.statistics(one, responsibilities)
+        tables.append(one.learner.tables(one, statistics, adjacency, targets))
+    assert np.isfinite(tables[1].scores).sum() < np.isfinite(tables[0].scores).sum() / 2
+    assert all(np.array_equal(tables[1].core_of(j), np.flatnonzero(certain[:, j])) for j in range(4))
+    best, score = tables[1].best(adjacency)
+    assert np.array_equal(best, adjacency)
+    assert score == pytest.approx(tables[0].score_of(adjacency), abs=0.5)

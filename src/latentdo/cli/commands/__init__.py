@@ -16,6 +16,7 @@ from latentdo.cli.commands import (
     serve,
     simulate,
     tune,
+    warm_up,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "serve",
     "simulate",
     "tune",
+    "warm_up",
 ]

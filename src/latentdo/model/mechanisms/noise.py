@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -34,6 +35,9 @@ BLOCK = 256
 
 IMPOSSIBLE = -1e300
 """Log-density of a value so far out that its square is infinite."""
+
+UNREACHED = 1e-280
+"""Density below which a sum of exponentials that are cut off at their smallest says nothing."""
 
 ROUNDING = 1e-9
 """How far numbers that were made equal may be from each other."""
@@ -101,11 +105,36 @@ def log_density(residual, weights, means, variances, in_row):  # type: ignore[no
         return level - 0.5 * (residual - means[0]) ** 2 / variances[0]
     shape = np.empty((3, c))
     shape[0], shape[1], shape[2] = weights, means, variances
-    density, shares = np.empty(n), np.empty((c, BLOCK))
+    density = np.empty(n)
+    if in_row:
+        _fill_density_of_row(residual, shape, density)
+        return density
+    shares = np.empty((c, BLOCK))
     for first in range(0, n, BLOCK):
         block = slice(first, min(first + BLOCK, n))
-        fill_shares(residual[block], shape, in_row, shares, density[block])
+        fill_shares(residual[block], shape, False, shares, density[block])
     return density
+
+
+@vectorised
+def _fill_density_of_row(values, shape, density):  # type: ignore[no-untyped-def]
+    """Fill the log-density of a row of Gaussians with its strays, ``[n]``.
+
+    Where no Gaussian of the row reaches, strays decide: so their densities can be added as they are.
+    """
+    n, total, scale = values.shape[0], np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, n, BLOCK):
+        some, found = values[first : min(first + BLOCK, n)], density[first : min(first + BLOCK, n)]
+        total[:] = 0.0
+        for a in range(shape.shape[1]):
+            level = np.log(shape[0, a]) - 0.5 * (LOG_2PI + np.log(shape[2, a]))
+            mean, half = shape[1, a], 0.5 / shape[2, a]
+            for i in range(some.shape[0]):
+                off = some[i] - mean
+                total[i] += fast_exp(max(level - off * off * half, LOWEST))
+        for i in range(some.shape[0]):
+            found[i] = fast_log(total[i]) if total[i] > UNREACHED else IMPOSSIBLE
+        _add_strays(some, shape, found, scale)
 
 
 _LARGEST = 1e50  # of standardised variables; squares of what is far out then stay finite
@@ -137,7 +166,7 @@ class Noise:
             return 1 if self.is_flat else 3
         return 3 * self.weights.size - 2
 
-    @property
+    @cached_property
     def is_row(self) -> bool:
         """Whether the components stand side by side, in order: noise with a sharp end, whose weights follow a law.
 
@@ -149,7 +178,7 @@ class Noise:
         off = np.diff(self.means) - widths[1:] - widths[:-1]
         return bool((np.abs(off) < ROUNDING * widths.sum()).all())
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether the components stand side by side and no part of the row is denser: nearly uniform noise."""
         density = self.weights / np.sqrt(self.variances)

@@ -5,8 +5,9 @@ A fit is a maximum: as long as the weights of rows have hardly changed since, an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from latentdo.model.mechanisms.base import Mechanism
 from latentdo.solvers.search.splits import Split
-from latentdo.solvers.settings import FAMILY_STILL, SAME_REGIME, SPLIT_STILL
+from latentdo.solvers.settings import FAMILY_STILL, SAME_REGIME, SPLIT_RECORDS, SPLIT_STILL
 
 Array = NDArray[np.float64]
 Place = tuple[int, tuple[int, ...]]
@@ -30,12 +31,13 @@ class _Made(NamedTuple):
 
 
 class FitMemory:
-    """A record of the mechanisms still in use, and of the last split of every variable."""
+    """A record of the mechanisms still in use, the last splits of every variable, and glances at the same rows."""
 
     def __init__(self) -> None:
         self._made: WeakKeyDictionary[Mechanism, _Made] = WeakKeyDictionary()
         self._rows: WeakKeyDictionary[Mechanism, Array] = WeakKeyDictionary()
-        self._splits: dict[Place, tuple[Array, Split | None]] = {}
+        self._splits: dict[Place, deque[tuple[Array, Split | None]]] = {}
+        self._glances: tuple[Array, dict[Any, Any]] = np.empty((0, 0)), {}
 
     def __reduce__(self) -> tuple[type[FitMemory], tuple[()]]:
         return FitMemory, ()  # another process has other mechanisms
@@ -81,12 +83,23 @@ class FitMemory:
 
         A new regime that differs elsewhere, and shares the mechanism, leaves these weights unchanged.
         """
-        before = self._splits.get(place)
-        if before is not None and _still(before[0], weights, SPLIT_STILL * len(weights)):
-            return before[1]
+        past = self._splits.setdefault(place, deque(maxlen=SPLIT_RECORDS))
+        for then, found in past:
+            if _still(then, weights, SPLIT_STILL * len(weights)):
+                return found
         found = make()
-        self._splits[place] = weights, found
+        past.appendleft((weights, found))
         return found
+
+    def glances(self, responsibilities: Array) -> dict[Any, Any]:
+        """What was seen by glances, which depend on no earlier fit, if rows are assigned exactly as the last time.
+
+        The order of regimes does not matter.
+        """
+        ordered = responsibilities[:, np.argsort(responsibilities.sum(axis=0), kind="stable")]
+        if not np.array_equal(ordered, self._glances[0]):
+            self._glances = ordered, {}
+        return self._glances[1]
 
 
 def _still(then: Array | None, now: Array, most: float = FAMILY_STILL) -> bool:

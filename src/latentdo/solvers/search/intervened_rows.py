@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from latentdo.compilation import njit
+from latentdo.compilation import njit, vectorised
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR
 from latentdo.model.regression import regression, weighted_gram
+from latentdo.model.transcendental import LOWEST, fast_exp, fast_log
 from latentdo.solvers.search.local_scores import FREE, LOG_2PI, TARGET
 from latentdo.solvers.settings import (
     FAINT,
@@ -177,8 +178,11 @@ def _posterior(  # type: ignore[no-untyped-def]
     assigned by the densities alone. A group is charged for its mechanism once; ``each`` is the part of a row in its
     group.
     """
-    gain = np.zeros(known.codes.size)
     often = known.repeats.size > 0
+    if known.labels.size == 0 and each.size == 0:
+        counted = weights * known.repeats if often else weights
+        return _assign(log_first, log_second, log_rest, log_share, counted, second)
+    gain = np.zeros(known.codes.size)
     for i in range(known.labels.size):
         if known.labels[i] >= 0:
             count = known.repeats[i] if often else 1.0
@@ -207,6 +211,18 @@ def _posterior(  # type: ignore[no-untyped-def]
         ratio = np.exp(low - high)
         second[i] = (ratio if first > other else 1.0) / (1.0 + ratio)
         loglik += weights[i] * part * (high + np.log1p(ratio))
+    return loglik
+
+
+@vectorised
+def _assign(log_first, log_second, log_rest, log_share, counted, second):  # type: ignore[no-untyped-def]
+    """The same where rows have neither labels nor groups, as nearly always: several rows at a time."""
+    loglik = 0.0
+    for i in range(second.size):
+        first, other = log_first[i] + log_rest, log_second[i] + log_share
+        ratio = fast_exp(max(-abs(first - other), LOWEST))
+        second[i] = (ratio if first > other else 1.0) / (1.0 + ratio)
+        loglik += counted[i] * (max(first, other) + fast_log(1.0 + ratio))
     return loglik
 
 

@@ -110,12 +110,21 @@ class ScoreTables:
 
 def all_candidates(constraints: Constraints) -> NDArray[np.int64]:
     """Every allowed parent of every variable, ``[d, c]``, padded with -1."""
-    d = len(constraints.allowed)
-    candidates = np.full((d, max(int(constraints.allowed.sum(axis=0).max()), 1)), -1, dtype=np.int64)
-    for j in range(d):
-        allowed = np.flatnonzero(constraints.allowed[:, j])
-        candidates[j, : allowed.size] = allowed
-    return candidates
+    return _listed(constraints.allowed, least=1)
+
+
+def open_candidates(constraints: Constraints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every parent that is allowed and not required, and as the core those required; ``[d, c]``, padded with -1."""
+    return _listed(constraints.allowed & ~constraints.required, least=1), _listed(constraints.required)
+
+
+def _listed(parents: NDArray[np.bool_], least: int = 0) -> NDArray[np.int64]:
+    """The parents of every variable, ascending, padded with -1 to the ``least`` width at least."""
+    width = max(int(parents.sum(axis=0).max()), least)
+    found = np.full((len(parents), width), -1, dtype=np.int64)
+    for j, own in enumerate(parents.T):
+        found[j, : own.sum()] = np.flatnonzero(own)
+    return found
 
 
 def correlated_candidates(

@@ -35,6 +35,7 @@ from latentdo.solvers.settings import (
     MEMBERSHIP,
     MERGE_TRIES,
     OVERLAP,
+    SAME_ROWS,
     TAIL,
     TAIL_LOSS,
     TAIL_SHARE,
@@ -210,12 +211,18 @@ def improve(
     rounds: int = BIRTH_ROUNDS,
     rounds_at_limit: int = MAX_ROUNDS_AT_LIMIT,
     same_graph: bool = False,
+    unlike: State | None = None,
 ) -> State:
-    """Splits, merges and graph search until none of them raises the evidence; tails (slow) once, on request."""
+    """Splits, merges and graph search until none of them raises the evidence; tails (slow) once, on request.
+
+    Where that leads back to a state that it should be ``unlike``, because what follows from it is known, it ends there.
+    """
     state = settle(problem, state)
     if problem.all_labelled or problem.max_regimes == 1:
         return state
     for _ in range(rounds):
+        if unlike is not None and state.is_like(unlike, SAME_ROWS):
+            return state
         births = propose_births(problem, state)
         alone = [birth for birth in births if not birth.others]
         distinct = [
@@ -263,7 +270,7 @@ def merge_and_split_while_better(problem: Problem, state: State) -> State:
     """
     while state.n_regimes > max(problem.n_labelled, 1):
         together = chain(_pairs_merged(problem, state), _variables_forgotten(problem, state))
-        apart = (improve(problem, one, rounds_at_limit=0, same_graph=True) for one in together)
+        apart = (improve(problem, one, rounds_at_limit=0, same_graph=True, unlike=state) for one in together)
         better = first_better(state, apart, BIRTH_GAIN)
         if better is None:
             return state

@@ -11,7 +11,8 @@ lacks in regimes it must make up in evidence, with the same mechanisms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,9 @@ class RowStrategy:
     family: Families
     density: str
     start: FittedModel | None = None
+    _learners: WeakKeyDictionary[Problem, RowLearner] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
 
     def search_rows(self, problem: Problem, configuration: SearchConfiguration) -> int:
         """See :class:`.driver.Strategy`."""
@@ -176,7 +180,10 @@ class RowStrategy:
         )
 
     def _problem(self, problem: Problem) -> Problem:
-        return replace(problem, learner=RowLearner.of(self.family, problem.z))
+        """The problem with a learner of the family; it remembers what it has done for these rows."""
+        if problem not in self._learners:
+            self._learners[problem] = RowLearner.of(self.family, problem.z)
+        return replace(problem, learner=self._learners[problem])
 
     def _lines(self, run: Run) -> State:
         """What lines with Gaussian noise find."""

@@ -29,7 +29,7 @@ from latentdo.solvers.search.glances import who_shares
 from latentdo.solvers.search.learner import Array, FreeTargets, Graph
 from latentdo.solvers.search.local_scores import FREE, REFERENCE, TARGET
 from latentdo.solvers.search.parameters import screen_parents
-from latentdo.solvers.search.parent_sets import ScoreTables, all_candidates
+from latentdo.solvers.search.parent_sets import ScoreTables, open_candidates
 from latentdo.solvers.search.row_splits import split_by_exception, split_by_family
 from latentdo.solvers.search.set_scores import SetScores, fit_what_matters, quick_screen
 from latentdo.solvers.search.splits import Split, split_by_lines
@@ -86,7 +86,8 @@ class RowLearner(FreeTargets):
         """See :class:`.learner.Learner`."""
         assert problem.ranks.size == 1  # whoever calls gathers the rows of all ranks before
         design = self.design if self.design.size else problem.design
-        return WeightedRows(problem.counted(responsibilities), model, settled, design)
+        counted = problem.counted(responsibilities)
+        return WeightedRows(counted, model, settled, design, glances=self.memory.glances(counted))
 
     def choose_targets(
         self,
@@ -134,15 +135,15 @@ class RowLearner(FreeTargets):
     ) -> ScoreTables:
         """See :class:`.learner.Learner`: sets of a few candidate parents, fitted where they may matter."""
         scores = [SetScores(self, problem, statistics, j, target_prior) for j in range(problem.n_variables)]
-        if problem.constraints.allowed.sum(axis=0).max() <= FAMILY_CANDIDATES:
-            candidates, core = all_candidates(problem.constraints), None
+        if problem.constraints.n_open <= FAMILY_CANDIDATES:
+            candidates, core = open_candidates(problem.constraints)
         else:
             candidates, core = self._screen(problem, statistics, adjacency, targets, scores)
 
         sets: list[dict[int, NDArray[np.int64]]] = []
 
         def score(j: int, own: NDArray[np.int64], required: int) -> Array:
-            always = np.empty(0, dtype=np.int64) if core is None else core[j][core[j] >= 0]
+            always = core[j][core[j] >= 0]
             table, named = np.full(1 << own.size, -np.inf), {}
             scores[j].fit(np.flatnonzero(adjacency[:, j]))
             for mask in range(1 << own.size):

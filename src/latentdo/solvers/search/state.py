@@ -71,6 +71,21 @@ class State:
         """How much of every row follows the reference mechanism of ``j``, ``[n]``."""
         return np.asarray(self.responsibilities @ (1.0 - self.targets[:, j]))
 
+    def is_like(self, other: State, share: float) -> bool:
+        """Whether graph, targets and regimes are those of another state, apart from a share of the rows.
+
+        Regimes may come in another order.
+        """
+        if self.n_regimes != other.n_regimes or not np.array_equal(self.adjacency, other.adjacency):
+            return False
+        apart = np.abs(self.responsibilities[:, :, None] - other.responsibilities[:, None]).sum(axis=0)
+        match = apart.argmin(axis=1)
+        return bool(
+            np.unique(match).size == match.size
+            and 0.5 * apart.min(axis=1).sum() < share * len(self.responsibilities)
+            and np.array_equal(self.targets, other.targets[match])
+        )
+
     @property
     def n_regimes(self) -> int:
         """Number of regimes ``K``."""

@@ -25,7 +25,9 @@ class Findings(NamedTuple):
     hints: tuple[Hint, ...]
 
 
-def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 0) -> Findings:
+def check_fit(
+    result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 0, *, one_regime: bool = False
+) -> Findings:
     """Run the cheap checks: a second or two for a dozen variables.
 
     Parameters
@@ -36,6 +38,8 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
         The rows that the user passed, and the same rows as they were fitted, with hidden and missing values drawn.
     seed : int
         Seed of what is drawn where a mechanism has no formula.
+    one_regime : bool
+        Whether the user said that there is no more than one regime.
     """
     names, where = result.columns, dataset.where
     z, shares = result.read(fitted.x, where).z, result.responsibilities
@@ -66,14 +70,9 @@ def check_fit(result: FitResult, dataset: Dataset, fitted: Dataset, seed: int = 
         check_atoms(dataset.x, dataset.atoms, names),
         check_breadth(result.model.topology, result.regime_names, result.target_probabilities),
         check_invariance(residuals, names, result.regime_names),
-        check_measured(dataset.kinds, told=told or not _searched(result)),
+        check_measured(dataset.kinds, told=told or one_regime),
     ]
     return Findings(tuple(checks), tuple(hints))
-
-
-def _searched(result: FitResult) -> bool:
-    """Whether regimes were looked for, instead of taken for one by the user."""
-    return bool(result.comparison) or result.model.topology.n_regimes > 1
 
 
 def check_by_refits(

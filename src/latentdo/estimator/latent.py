@@ -503,7 +503,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         if result.status == "interrupted" or is_part():
             return result
         try:
-            found = check_fit(result, dataset, fitted, seed)
+            found = check_fit(result, dataset, fitted, seed, one_regime=self.max_regimes == 1)
         except KeyboardInterrupt:
             return replace(result, status="interrupted", message="the checks did not run")
         known = Constraints.build(

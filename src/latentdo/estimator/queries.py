@@ -310,10 +310,14 @@ class Questions:
         seed = seed_of(random_state)
         dataset, fitted = self._fitted_rows(X)
         given = seed_of(self.result_.configuration.get("random_state", 0))
+        one_regime = self.result_.configuration.get("max_regimes") == 1
         checks = [
             dict(one)
             for one in self.result_.checks
-            or [one.to_dict() for one in check_fit(self.result_, dataset, fitted, given).checks]
+            or [
+                one.to_dict()
+                for one in check_fit(self.result_, dataset, fitted, given, one_regime=one_regime).checks
+            ]
         ]
         if refits:
             template = clone(self).set_params(verbose=False, checkpoint=None, density=self.result_.density)

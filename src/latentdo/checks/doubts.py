@@ -42,10 +42,12 @@ _SHARED: Final = "a column that measures what the variables share"
 
 DOUBTS: Final[Mapping[str, Doubt]] = MappingProxyType(
     {
-        "hidden factor": Doubt("a hidden variable explains the rows better than arrows do", _SHARED),
+        "hidden factor": Doubt(
+            "a hidden variable explains the rows as well as arrows do, or better", _SHARED
+        ),
         "hidden causes": Doubt("hidden variables seem to move several columns at once", _SHARED),
         "measurement error": Doubt(
-            "measurement error explains the rows better than arrows alone", "repeated measurements"
+            "measurement error explains the rows as well as arrows alone, or better", "repeated measurements"
         ),
         "dependent rows": Doubt(
             "neighbouring rows are not independent",
@@ -70,17 +72,36 @@ targets that are missing."""
 def doubted(
     result: FitResult, checks: Iterable[Check], constraints: Constraints | None = None
 ) -> tuple[Array, Array]:
-    """Probabilities of edges and of causal paths ``[d, d]``, at most what checks that failed allow.
+    """Probabilities of edges and of causal paths ``[d, d]``, at most what checks allow.
+
+    A check that failed is certain, unless it weighed explanations: then probabilities are means over these.
+    """
+    d = len(result.columns)
+    caps = np.ones((2, d, d))
+    weighed = list[tuple[float, Array]]()
+    for one in checks:
+        if one.check not in DOUBTS or not (one.failed or one.weight):
+            continue
+        limits = np.ones((2, d, d))
+        limits[:, _places(one, result.columns)] = np.array(DOUBTS[one.check][2:])[:, None]
+        if one.weight is None:
+            caps = np.minimum(caps, limits)
+        else:
+            weighed.append((one.weight, limits))
+    edges, ancestors = before = _capped(result, caps, constraints)
+    for weight, limits in weighed:
+        less = _capped(result, np.minimum(caps, limits), constraints)
+        edges = edges - weight * (before[0] - less[0])
+        ancestors = ancestors - weight * (before[1] - less[1])
+    return edges, ancestors
+
+
+def _capped(result: FitResult, caps: Array, constraints: Constraints | None) -> tuple[Array, Array]:
+    """Probabilities with connections and directions capped, ``caps [2, d, d]``.
 
     A path is as doubtful as an arrow if the graph has none that consists of arrows beyond doubt.
     """
-    d = len(result.columns)
-    connected, directed = np.ones((d, d)), np.ones((d, d))
-    for one in checks:
-        if one.failed and one.check in DOUBTS:
-            at = _places(one, result.columns)
-            connected[at] = np.minimum(connected[at], DOUBTS[one.check].connected)
-            directed[at] = np.minimum(directed[at], DOUBTS[one.check].directed)
+    connected, directed = caps.copy()
     if constraints is not None:
         required = constraints.required | constraints.required.T
         connected[required] = 1.0
@@ -88,7 +109,7 @@ def doubted(
     doubtful = (connected < 1.0) | (directed < 1.0)
     edges, ancestors = result.edge_probabilities.copy(), result.ancestor_probabilities.copy()
     either = edges + edges.T
-    forward = np.divide(edges, either, out=np.full((d, d), 0.5), where=either > 0.0)
+    forward = np.divide(edges, either, out=np.full(edges.shape, 0.5), where=either > 0.0)
     capped = np.minimum(either, connected) * np.clip(forward, 1.0 - directed, directed)
     edges[doubtful] = capped[doubtful]
     if doubtful.any():

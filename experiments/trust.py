@@ -36,16 +36,25 @@ SIZES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Arguments of ``simulate``: tables of the field benchmark, or smaller ones."""
 
+OTHERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "field": {},
+    "dcdi": {"n_regimes": 4, "edges_per_node": 1.5},
+    "paper": {"edges_per_node": 1.5},
+}
+"""Presets, and how they are made as dense as the field benchmark."""
+
 EDGES: Final = (0.05, 0.25, 0.45, 0.58, 0.62, 0.75, 0.9)
 """Bounds of the probabilities that are compared with shares of arrows; what is capped has its own."""
+
+RIVALS: Final = {"factor": "hidden factor", "errors": "measurement error"}
 
 ORDERED: Final = "dependent-rows"
 """Rows that depend on each other can be seen to only in their order, in which regimes follow one another too."""
 
 
-def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
+def cell(table: str, preset: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     """Fit one table as users do."""
-    data = _drawn(table, seed, size)
+    data = _drawn(table, seed, size, preset)
     model = estimator(density)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,9 +64,11 @@ def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     result = model.result_
     truth, off = data.adjacency.to_numpy(), ~np.eye(len(data.adjacency), dtype=bool)
     plain = model.model_edge_probabilities_.to_numpy()
+    gains = {one["check"]: one["statistic"] for one in result.checks}
     return {
         "failed": ";".join(one["check"] for one in result.checks if one["failed"]) or "none",
         "hints": len(result.hints),
+        **{f"{name}_gain": round(gains[check], 1) for name, check in RIVALS.items() if check in gains},
         "density_found": result.density,
         "fit_processor": round(seconds, 2),
         **_promises("plain", truth[off], plain[off]),
@@ -65,12 +76,12 @@ def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     }
 
 
-def _drawn(table: str, seed: int, size: str, **more: Any) -> Simulation:
+def _drawn(table: str, seed: int, size: str, preset: str) -> Simulation:
     """A clean row of the field benchmark, or a violation, by name; with ``-sorted`` after it, sorted by regime."""
     name = table.removesuffix("-sorted")
     about = ROWS.get(name, {"violation": name})
     about = about | ({"shuffle": False} if name == ORDERED or name != table else {})
-    return simulate(preset="field", random_state=seed, **about | more | SIZES[size])
+    return simulate(preset=preset, random_state=seed, **about | OTHERS[preset] | SIZES[size])
 
 
 def _promises(name: str, truth: Any, probability: Any) -> dict[str, Any]:
@@ -173,7 +184,13 @@ def summary(frame: pd.DataFrame) -> Table:
 def main() -> None:
     usual = "linear-gaussian,soft,rows-600," + ",".join(VIOLATIONS)
     options = runner.arguments(
-        __doc__, tables=usual, densities="linear/gaussian", size="benchmark", costs=False, reliability=False
+        __doc__,
+        tables=usual,
+        presets="field",
+        densities="linear/gaussian",
+        size="benchmark",
+        costs=False,
+        reliability=False,
     )
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     if options.costs:
@@ -197,12 +214,14 @@ def main() -> None:
     cells = [
         {
             "table": table,
+            "preset": preset,
             "density": density,
             "size": "smoke" if options.smoke else options.size,
             "seed": seed,
         }
         for seed in seeds
         for table in names
+        for preset in options.presets.split(",")
         for density in options.densities.split(",")
     ]
     frame = runner.run("trust", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)

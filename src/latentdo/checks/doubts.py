@@ -4,9 +4,10 @@ An arrow is two statements: that two variables are connected, and which of them 
 both as its model is true. Where a check has refuted the model, both are capped, so that nothing is said for sure that
 the same rows contradict:
 
-.. math:: p'(i \to j) = \min\{p(i - j), c\} \cdot \min\{p(i \to j \mid i - j), c\},
+.. math:: p'(i \to j) = \min\{p(i - j), c / r\} \cdot \min\{p(i \to j \mid i - j), r\},
 
-where :math:`c^2` is the share of such arrows that were right in development (``CAPPED`` in the settings). What a user
+where :math:`c` is the share of such arrows that were right in development, and :math:`r` that of right directions among
+those that connect the right pair (``CAPPED`` and ``CAPPED_DIRECTION`` in the settings). What a user
 knows beforehand, required arrows and directions that tiers or forbidden arrows fix, is no finding of the model and
 stays.
 """
@@ -24,9 +25,7 @@ from latentdo.checks.check import Array, Check, listed
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
 from latentdo.result import FitResult
-from latentdo.solvers.settings import CAPPED, SURE
-
-_EACH: Final = float(np.sqrt(CAPPED))  # of the two statements that an arrow makes
+from latentdo.solvers.settings import CAPPED, CAPPED_DIRECTION, SURE
 
 
 class Doubt(NamedTuple):
@@ -34,8 +33,8 @@ class Doubt(NamedTuple):
 
     reason: str
     remedy: str
-    connected: float = _EACH
-    directed: float = _EACH
+    connected: float = CAPPED / CAPPED_DIRECTION
+    directed: float = CAPPED_DIRECTION
 
 
 _SHARED: Final = "a column that measures what the variables share"

@@ -48,6 +48,9 @@ EDGES: Final = (0.05, 0.25, 0.45, 0.58, 0.62, 0.75, 0.9)
 
 RIVALS: Final = {"factor": "hidden factor", "errors": "measurement error"}
 
+FLOOR: Final = 1e-3
+"""Probability below which the log score no longer falls: one true arrow in a thousand is what tables can tell."""
+
 ORDERED: Final = "dependent-rows"
 """Rows that depend on each other can be seen to only in their order, in which regimes follow one another too."""
 
@@ -92,6 +95,9 @@ def _promises(name: str, truth: Any, probability: Any) -> dict[str, Any]:
         f"{name}_sure": int(sure.sum()),
         f"{name}_right": int(truth[sure].sum()),
         f"{name}_brier": float(((probability - truth) ** 2).mean()),
+        f"{name}_log": float(
+            np.log(np.clip(np.where(truth == 1, probability, 1.0 - probability), FLOOR, 1.0)).mean()
+        ),
         f"{name}_bins": ";".join(f"{at.size}/{probability[at].sum():.3f}/{truth[at].sum()}" for at in bins),
     }
 

@@ -14,7 +14,14 @@ from experiments import findings, summaries
 from experiments.tables import Table
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/results.md", "docs/status.md", "docs/real-data.md", "docs/kinds.md")
+PAGES = (
+    "README.md",
+    "docs/results.md",
+    "docs/status.md",
+    "docs/real-data.md",
+    "docs/kinds.md",
+    "docs/uncertainty.md",
+)
 MARK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
@@ -37,6 +44,9 @@ BLOCKS: Mapping[str, Callable[[Path | None], Table]] = {
     "gradient": lambda folder: summaries.solvers("gradient", folder),
     "paper": lambda folder: summaries.solvers("paper", folder),
     "acyclicity": findings.acyclicity,
+    "trust": findings.trust_rows,
+    "trust-total": findings.trust_totals,
+    "trust-reliability": findings.trust_reliability,
 }
 """What a mark may name."""
 

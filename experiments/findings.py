@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments import real as real_tables
-from experiments import store
+from experiments import store, trust
 from experiments.baselines.registry import METHODS
 from experiments.calibration import pooled
 from experiments.field import summary as field_summary
@@ -342,3 +342,25 @@ def acyclicity(folder: Path | None = None) -> Table:
         steps = f"{relaxed['steps'].mean():.0f}"
         table.rows.append((str(measure), f"{edges:g}", str(cells["seed"].nunique()), *means, steps))
     return table
+
+
+def _unseen_trust(folder: Path | None) -> pd.DataFrame:
+    frame = store.read("trust", folder)
+    return frame if frame.empty else frame[(frame["seed"] < store.DEVELOPMENT) & (frame["size"] != "smoke")]
+
+
+def trust_rows(folder: Path | None = None) -> Table:
+    """Checks and sure arrows, row by row."""
+    frame = _unseen_trust(folder)
+    return trust.summary(frame) if len(frame) else Table("trust", "Checks", ("tables", "how many"))
+
+
+def trust_totals(folder: Path | None = None) -> Table:
+    """All tables together."""
+    return trust.totals(_unseen_trust(folder))
+
+
+def trust_reliability(folder: Path | None = None) -> Table:
+    """Probabilities beside shares of arrows."""
+    frame = _unseen_trust(folder)
+    return trust.reliability(frame) if len(frame) else Table("trust_reliability", "", ("probability",))

@@ -36,16 +36,42 @@ SIZES: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Arguments of ``simulate``: tables of the field benchmark, or smaller ones."""
 
+OTHERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "field": {},
+    "dcdi": {"n_regimes": 4, "edges_per_node": 1.5},
+    "paper": {"edges_per_node": 1.5},
+}
+"""Presets, and how they are made as dense as the field benchmark."""
+
 EDGES: Final = (0.05, 0.25, 0.45, 0.58, 0.62, 0.75, 0.9)
 """Bounds of the probabilities that are compared with shares of arrows; what is capped has its own."""
+
+RIVALS: Final = {"factor": "hidden factor", "errors": "measurement error"}
+
+FLOOR: Final = 1e-3
+"""Probability below which the log score no longer falls: one true arrow in a thousand is what tables can tell."""
+
+WAYS: Final = ("plain", "shown")
+
+NAMED: Final[Mapping[str, str]] = {
+    "common-factor": "hidden factor",
+    "measurement-error": "measurement error",
+    "dependent-rows": "dependent rows",
+    "detection-limit": "shared values",
+    "zeros": "shared values",
+    "rounding": "shared values",
+    "copies": "near copies",
+    "log-normal": "skew",
+}
+"""The check that names each violation."""
 
 ORDERED: Final = "dependent-rows"
 """Rows that depend on each other can be seen to only in their order, in which regimes follow one another too."""
 
 
-def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
+def cell(table: str, preset: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     """Fit one table as users do."""
-    data = _drawn(table, seed, size)
+    data = _drawn(table, seed, size, preset)
     model = estimator(density)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -55,9 +81,11 @@ def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     result = model.result_
     truth, off = data.adjacency.to_numpy(), ~np.eye(len(data.adjacency), dtype=bool)
     plain = model.model_edge_probabilities_.to_numpy()
+    gains = {one["check"]: one["statistic"] for one in result.checks}
     return {
         "failed": ";".join(one["check"] for one in result.checks if one["failed"]) or "none",
         "hints": len(result.hints),
+        **{f"{name}_gain": round(gains[check], 1) for name, check in RIVALS.items() if check in gains},
         "density_found": result.density,
         "fit_processor": round(seconds, 2),
         **_promises("plain", truth[off], plain[off]),
@@ -65,12 +93,12 @@ def cell(table: str, density: str, size: str, seed: int) -> Mapping[str, Any]:
     }
 
 
-def _drawn(table: str, seed: int, size: str, **more: Any) -> Simulation:
+def _drawn(table: str, seed: int, size: str, preset: str) -> Simulation:
     """A clean row of the field benchmark, or a violation, by name; with ``-sorted`` after it, sorted by regime."""
     name = table.removesuffix("-sorted")
     about = ROWS.get(name, {"violation": name})
     about = about | ({"shuffle": False} if name == ORDERED or name != table else {})
-    return simulate(preset="field", random_state=seed, **about | more | SIZES[size])
+    return simulate(preset=preset, random_state=seed, **about | OTHERS[preset] | SIZES[size])
 
 
 def _promises(name: str, truth: Any, probability: Any) -> dict[str, Any]:
@@ -81,22 +109,24 @@ def _promises(name: str, truth: Any, probability: Any) -> dict[str, Any]:
         f"{name}_sure": int(sure.sum()),
         f"{name}_right": int(truth[sure].sum()),
         f"{name}_brier": float(((probability - truth) ** 2).mean()),
+        f"{name}_log": float(
+            np.log(np.clip(np.where(truth == 1, probability, 1.0 - probability), FLOOR, 1.0)).mean()
+        ),
         f"{name}_bins": ";".join(f"{at.size}/{probability[at].sum():.3f}/{truth[at].sum()}" for at in bins),
     }
 
 
 def reliability(frame: pd.DataFrame) -> Table:
     """Of pairs said with some probability, how many are arrows: plain and shown, where arrows are in doubt and not."""
-    kept = frame[frame["shown_bins"].notna()]
-    doubtful = kept["failed"].str.split(";").map(lambda names: bool(set(names) & set(DOUBTS)))
+    doubtful = frame["failed"].map(_doubtful)
     bounds = [0.0, *EDGES, 1.0]
     header = (
         "probability",
-        *(f"{way}, {name}" for name in ("no doubt", "in doubt") for way in ("plain", "shown")),
+        *(f"{way}, {name}" for name in ("no doubt", "in doubt") for way in WAYS),
     )
     about = "Share of pairs that are arrows, of how many, beside the mean probability."
     found = Table("trust_reliability", about, header)
-    parts = [part[f"{way}_bins"] for part in (kept[~doubtful], kept[doubtful]) for way in ("plain", "shown")]
+    parts = [part[f"{way}_bins"] for part in (frame[~doubtful], frame[doubtful]) for way in WAYS]
     counts = np.array([_pooled(part) for part in parts])
     for at, (low, high) in enumerate(pairwise(bounds)):
         shares = [
@@ -139,41 +169,123 @@ def _seconds(X: pd.DataFrame, density: str, way: str) -> float:
 
 def summary(frame: pd.DataFrame) -> Table:
     """One line per kind of table and density."""
-    names = [name.removesuffix("_sure") for name in frame.columns if name.endswith("_sure")]
-    header = (
-        "table",
-        "density",
-        "tables",
-        "checks that failed",
-        *(f"{name} right (Brier)" for name in names),
-        "tables wrong above 0.9",
-    )
-    found = Table("trust", "Checks, and arrows with p > 0.9.", (*header, "fit s"))
-    for (table, density), part in frame.groupby(["table", "density"], sort=False):
+    header = ("tables", "how many", "checks that failed", "plain", "shown", "tables wrong above 0.9",
+              "Brier skill", "log skill", "seconds")  # fmt: skip
+    found = Table("trust", "Checks, and right arrows among those with p > 0.9.", header)
+    for (preset, size, density, table), part in frame.groupby(
+        ["preset", "size", "density", "table"], sort=False
+    ):
         failed = part["failed"].str.split(";").explode().value_counts().drop("none", errors="ignore")
-        promises = [
-            f"{part[f'{name}_right'].sum():.0f}/{part[f'{name}_sure'].sum():.0f} ({part[f'{name}_brier'].mean():.3f})"
-            for name in names
-        ]
-        words = ", ".join(f"{name} {count}" for name, count in failed.items()) or "none"
         found.rows.append(
             (
-                str(table),
-                str(density),
+                f"{table}, {preset} {_size(size)}, {density}",
                 f"{len(part)}",
-                words,
-                *promises,
-                f"{(part['shown_right'] < part['shown_sure']).sum()}",
+                ", ".join(f"{name} {count}" for name, count in failed.items()) or "none",
+                *(_right(part, way) for way in WAYS),
+                f"{_wrong(part).sum()}",
+                *(f"{skill:.2f}" for skill in _skills(part)),
                 f"{part['fit_processor'].mean():.1f}",
             )
         )
     return found
 
 
+def totals(frame: pd.DataFrame) -> Table:
+    """What all tables say together: alarms where nothing is wrong, power where something is, promises."""
+    found = Table("trust_total", "Checks and promises on all tables.", ("of all these tables", "count"))
+    if frame.empty:
+        return found
+    clean = ~frame["table"].isin(NAMED)
+    good, bad = frame[clean], frame[~clean]
+    alarms = good["failed"].str.split(";").explode().value_counts().drop("none", errors="ignore")
+    often = ", ".join(f"{name} {count}" for name, count in alarms.items()) or "none"
+    kept, said = good["shown_right"].sum(), good["plain_right"].sum()
+    found.rows.extend(
+        [
+            ("clean tables", f"{len(good)}"),
+            ("clean tables in which a check fails, by check", often),
+            ("of the clean tables in doubt, the fit has a wrong arrow above 0.9", _wrong_fits(good)),
+            ("right arrows above 0.9 on clean tables: shown, of plain", f"{kept:.0f} of {said:.0f}"),
+            ("arrows shown above 0.9 on clean tables that are right", _right(good, "shown")),
+        ]
+    )
+    for name, part in bad.groupby("table", sort=False):
+        own = part["failed"].str.split(";").map(lambda failed, check=NAMED[name]: check in failed)
+        doubted = part["failed"].map(_doubtful).sum()
+        found.rows.append(
+            (
+                f"{name}: named by its own check; arrows in doubt by any",
+                f"{own.sum()} of {len(part)}; {doubted} of {len(part)}",
+            )
+        )
+    silent = ~bad["failed"].map(_doubtful)
+    found.rows.extend(
+        [
+            ("arrows above 0.9 on violated tables that are right, plain", _right(bad, "plain")),
+            ("arrows above 0.9 on violated tables that are right, shown", _right(bad, "shown")),
+            ("violated tables that show a wrong arrow above 0.9", f"{_wrong(bad).sum()} of {len(bad)}"),
+            ("of these, no check puts any arrow in doubt", f"{(_wrong(bad) & silent).sum()}"),
+            (
+                "calibration error of pairs between 0.05 and 0.9, plain",
+                f"{calibration_error(frame, 'plain'):.3f}",
+            ),
+            (
+                "calibration error of pairs between 0.05 and 0.9, shown",
+                f"{calibration_error(frame, 'shown'):.3f}",
+            ),
+        ]
+    )
+    return found
+
+
+def calibration_error(frame: pd.DataFrame, way: str) -> float:
+    """Mean distance of probabilities from shares of arrows, over bins from the second to the last but one."""
+    count, total, right = _pooled(frame[f"{way}_bins"])[1:-1].T
+    return float(np.abs(total - right).sum() / max(count.sum(), 1.0))
+
+
+def _size(size: str) -> str:
+    known = {"benchmark": "3000 x 8", "five": "1500 x 5"}
+    return known.get(size, size)
+
+
+def _right(part: pd.DataFrame, way: str) -> str:
+    sure = part[f"{way}_sure"].sum()
+    return f"{part[f'{way}_right'].sum():.0f} of {sure:.0f}" if sure else "none shown"
+
+
+def _wrong(part: pd.DataFrame) -> pd.Series:
+    return part["shown_right"] < part["shown_sure"]
+
+
+def _wrong_fits(good: pd.DataFrame) -> str:
+    some = good[good["failed"].map(_doubtful)]
+    return f"{(some['plain_right'] < some['plain_sure']).sum()} of {len(some)}"
+
+
+def _doubtful(failed: str) -> bool:
+    return bool(set(failed.split(";")) & set(DOUBTS))
+
+
+def _skills(part: pd.DataFrame) -> tuple[float, float]:
+    """By how much what is shown beats the share of arrows: squared error, and logarithm."""
+    count, _, right = _pooled(part["shown_bins"]).sum(axis=0)
+    share = right / count
+    entropy = -(share * np.log(share) + (1.0 - share) * np.log(1.0 - share))
+    brier, logarithm = part["shown_brier"].mean(), -part["shown_log"].mean()
+    return 1.0 - brier / (share * (1.0 - share)), 1.0 - logarithm / entropy
+
+
 def main() -> None:
     usual = "linear-gaussian,soft,rows-600," + ",".join(VIOLATIONS)
     options = runner.arguments(
-        __doc__, tables=usual, densities="linear/gaussian", size="benchmark", costs=False, reliability=False
+        __doc__,
+        tables=usual,
+        presets="field",
+        densities="linear/gaussian",
+        size="benchmark",
+        costs=False,
+        reliability=False,
     )
     seeds = [1000] if options.smoke else runner.seeds_of(options.seeds, range(1000, 1003))
     if options.costs:
@@ -197,12 +309,14 @@ def main() -> None:
     cells = [
         {
             "table": table,
+            "preset": preset,
             "density": density,
             "size": "smoke" if options.smoke else options.size,
             "seed": seed,
         }
         for seed in seeds
         for table in names
+        for preset in options.presets.split(",")
         for density in options.densities.split(",")
     ]
     frame = runner.run("trust", cells, cell, n_jobs=options.n_jobs, store=options.store, fresh=options.fresh)

@@ -1,5 +1,7 @@
 """Each check on rows whose answer is known: silent on the true model, loud on its violation."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +11,13 @@ from scipy.stats import kstest
 from latentdo.checks.check import p_value, z_value
 from latentdo.checks.columns import check_atoms, check_copies, check_measured, check_skew
 from latentdo.checks.dependence import check_local_markov, hidden_cause_hints
-from latentdo.checks.hidden_factor import look_for_factor
+from latentdo.checks.hidden_factor import WithFactor, look_for_factor
 from latentdo.checks.measurement_error import look_for_errors
 from latentdo.checks.neighbours import check_neighbours, given_neighbours, row_before
 from latentdo.checks.regimes import check_breadth, check_invariance
 from latentdo.checks.residuals import Residuals, in_order
 from latentdo.checks.rivals import best_lines
+from latentdo.checks.starts import Start, explore
 from latentdo.data import Dataset, Kind
 from latentdo.data.atoms import Atoms
 from latentdo.model.fitted import FittedModel, Topology
@@ -22,6 +25,7 @@ from latentdo.model.mechanisms.any_noise import AnyNoise
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.mixed import MixedFamily
 from latentdo.model.mechanisms.noise import Noise
+from latentdo.solvers.settings import FACTOR_LOADINGS
 
 NAMES = ("a", "b", "c", "d")
 
@@ -224,6 +228,24 @@ def test_rivals_win_where_they_are_true(loading, error):
     if loading:
         assert factor.loaded.size > 3
         assert factor.arrows[1] == 3
+
+
+def test_rivals_find_the_regimes_that_a_fit_has_missed():
+    """One regime of three was split and half of another lies in it: from there alone a hidden variable loses."""
+    z, q = _sparse(2000, 4, loading=0.7)
+    wrong = np.argmax(q, axis=1)
+    wrong[(wrong == 0) & (z[:, 2] > 0.0)] = 3
+    wrong[(wrong == 1) & (z[:, 4] > 0.5)] = 0
+    begun = np.eye(4)[wrong]
+    plain = best_lines(z, begun)
+    rival = WithFactor(6)
+    starts = [Start(rival, partial(rival.start, loading=loading)) for loading in FACTOR_LOADINGS]
+    once = max(start.climb(z, begun).evidence for start in starts)
+    found = explore(starts, z, begun, plain.evidence)
+    assert found.reached.evidence > once + 1.0
+    assert found.gain == pytest.approx(found.reached.evidence - plain.evidence)
+    told = explore(starts, z, begun, plain.evidence, told=True)
+    assert np.array_equal(told.reached.responsibilities, begun)
 
 
 def test_evidence_of_lines_is_that_of_the_search():

@@ -7,7 +7,7 @@ import pytest
 
 from latentdo.checks import DOUBTS, Check, doubted
 from latentdo.graphs.constraints import Constraints
-from latentdo.solvers.settings import CAPPED
+from latentdo.solvers.settings import CAPPED, RIVAL_WEIGHT, SURE
 
 
 @pytest.fixture
@@ -66,3 +66,19 @@ def test_what_a_user_knows_is_not_in_doubt(result):
     assert edges[0, 1] == result.edge_probabilities[0, 1]
     assert edges[1, 2] / (edges[1, 2] + edges[2, 1]) == pytest.approx(0.98 / 0.99)
     assert edges[1, 2] < 0.9
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.1, RIVAL_WEIGHT, 0.5, 1.0])
+def test_probabilities_are_means_over_explanations_as_probable_as_these_are(result, weight):
+    refuted = doubted(result, [_failed("hidden factor")])
+    weighed = replace(_failed("hidden factor"), failed=weight > RIVAL_WEIGHT, weight=weight)
+    for found, alone, none in zip(doubted(result, [weighed]), refuted, doubted(result, []), strict=True):
+        assert found == pytest.approx(weight * alone + (1.0 - weight) * none)
+    certain = replace(result, edge_probabilities=np.round(result.edge_probabilities))
+    assert (doubted(certain, [weighed])[0][0, 1] > SURE - 1e-9) == (weight <= RIVAL_WEIGHT)
+
+
+def test_two_explanations_share_what_the_fit_loses(result):
+    both = [replace(_failed(name), weight=0.5) for name in ("hidden factor", "measurement error")]
+    assert doubted(result, both)[0] == pytest.approx(doubted(result, [_failed("hidden factor")])[0])
+    assert doubted(result, [_failed("skew"), *both])[0].max() <= CAPPED + 1e-9

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 Array = NDArray[np.float64]
+_UNKEPT: Final = ("pairs", "weight")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Check:
         One sentence, and the remedy if it failed.
     pairs : tuple of pairs of names, optional
         Variables between which arrows are in doubt if it failed, see :mod:`latentdo.checks.doubts`; None: all.
+    weight : float, optional
+        How probable it is that the assumption does not hold; None: one if the check failed, else zero.
     """
 
     check: str
@@ -42,10 +45,11 @@ class Check:
     failed: bool
     words: str
     pairs: tuple[tuple[str, str], ...] | None = None
+    weight: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a result keeps; its probabilities tell which arrows are in doubt."""
-        return {name: value for name, value in asdict(self).items() if name != "pairs"}
+        return {name: value for name, value in asdict(self).items() if name not in _UNKEPT}
 
 
 def failures(checks: Iterable[Check]) -> list[str]:

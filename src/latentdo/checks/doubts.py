@@ -4,9 +4,10 @@ An arrow is two statements: that two variables are connected, and which of them 
 both as its model is true. Where a check has refuted the model, both are capped, so that nothing is said for sure that
 the same rows contradict:
 
-.. math:: p'(i \to j) = \min\{p(i - j), c\} \cdot \min\{p(i \to j \mid i - j), c\},
+.. math:: p'(i \to j) = \min\{p(i - j), c / r\} \cdot \min\{p(i \to j \mid i - j), r\},
 
-where :math:`c^2` is the share of such arrows that were right in development (``CAPPED`` in the settings). What a user
+where :math:`c` is the share of such arrows that were right in development, and :math:`r` that of right directions among
+those that connect the right pair (``CAPPED`` and ``CAPPED_DIRECTION`` in the settings). What a user
 knows beforehand, required arrows and directions that tiers or forbidden arrows fix, is no finding of the model and
 stays.
 """
@@ -24,9 +25,7 @@ from latentdo.checks.check import Array, Check, listed
 from latentdo.graphs import reachability
 from latentdo.graphs.constraints import Constraints
 from latentdo.result import FitResult
-from latentdo.solvers.settings import CAPPED, SURE
-
-_EACH: Final = float(np.sqrt(CAPPED))  # of the two statements that an arrow makes
+from latentdo.solvers.settings import CAPPED, CAPPED_DIRECTION, SURE
 
 
 class Doubt(NamedTuple):
@@ -34,18 +33,20 @@ class Doubt(NamedTuple):
 
     reason: str
     remedy: str
-    connected: float = _EACH
-    directed: float = _EACH
+    connected: float = CAPPED / CAPPED_DIRECTION
+    directed: float = CAPPED_DIRECTION
 
 
 _SHARED: Final = "a column that measures what the variables share"
 
 DOUBTS: Final[Mapping[str, Doubt]] = MappingProxyType(
     {
-        "hidden factor": Doubt("a hidden variable explains the rows better than arrows do", _SHARED),
+        "hidden factor": Doubt(
+            "a hidden variable explains the rows as well as arrows do, or better", _SHARED
+        ),
         "hidden causes": Doubt("hidden variables seem to move several columns at once", _SHARED),
         "measurement error": Doubt(
-            "measurement error explains the rows better than arrows alone", "repeated measurements"
+            "measurement error explains the rows as well as arrows alone, or better", "repeated measurements"
         ),
         "dependent rows": Doubt(
             "neighbouring rows are not independent",
@@ -74,17 +75,36 @@ targets that are missing."""
 def doubted(
     result: FitResult, checks: Iterable[Check], constraints: Constraints | None = None
 ) -> tuple[Array, Array]:
-    """Probabilities of edges and of causal paths ``[d, d]``, at most what checks that failed allow.
+    """Probabilities of edges and of causal paths ``[d, d]``, at most what checks allow.
+
+    A check that failed is certain, unless it weighed explanations: then probabilities are means over these.
+    """
+    d = len(result.columns)
+    caps = np.ones((2, d, d))
+    weighed = list[tuple[float, Array]]()
+    for one in checks:
+        if one.check not in DOUBTS or not (one.failed or one.weight):
+            continue
+        limits = np.ones((2, d, d))
+        limits[:, _places(one, result.columns)] = np.array(DOUBTS[one.check][2:])[:, None]
+        if one.weight is None:
+            caps = np.minimum(caps, limits)
+        else:
+            weighed.append((one.weight, limits))
+    edges, ancestors = before = _capped(result, caps, constraints)
+    for weight, limits in weighed:
+        less = _capped(result, np.minimum(caps, limits), constraints)
+        edges = edges - weight * (before[0] - less[0])
+        ancestors = ancestors - weight * (before[1] - less[1])
+    return edges, ancestors
+
+
+def _capped(result: FitResult, caps: Array, constraints: Constraints | None) -> tuple[Array, Array]:
+    """Probabilities with connections and directions capped, ``caps [2, d, d]``.
 
     A path is as doubtful as an arrow if the graph has none that consists of arrows beyond doubt.
     """
-    d = len(result.columns)
-    connected, directed = np.ones((d, d)), np.ones((d, d))
-    for one in checks:
-        if one.failed and one.check in DOUBTS:
-            at = _places(one, result.columns)
-            connected[at] = np.minimum(connected[at], DOUBTS[one.check].connected)
-            directed[at] = np.minimum(directed[at], DOUBTS[one.check].directed)
+    connected, directed = caps.copy()
     if constraints is not None:
         required = constraints.required | constraints.required.T
         connected[required] = 1.0
@@ -92,7 +112,7 @@ def doubted(
     doubtful = (connected < 1.0) | (directed < 1.0)
     edges, ancestors = result.edge_probabilities.copy(), result.ancestor_probabilities.copy()
     either = edges + edges.T
-    forward = np.divide(edges, either, out=np.full((d, d), 0.5), where=either > 0.0)
+    forward = np.divide(edges, either, out=np.full(edges.shape, 0.5), where=either > 0.0)
     capped = np.minimum(either, connected) * np.clip(forward, 1.0 - directed, directed)
     edges[doubtful] = capped[doubtful]
     if doubtful.any():

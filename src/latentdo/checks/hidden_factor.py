@@ -10,18 +10,20 @@ arrow for every pair where it needs one loading per column.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from latentdo.checks.check import Array
-from latentdo.checks.rivals import Climb, Lines, climb, equations, moments_of, without_small
+from latentdo.checks.rivals import Climb, Lines, equations
+from latentdo.checks.starts import Start, explore
 from latentdo.model.fitted import FittedModel, Topology
 from latentdo.model.mechanisms.linear import LinearMechanism
 from latentdo.model.mechanisms.noise import VARIANCE_FLOOR, Noise
 from latentdo.solvers.search.learner import Graph
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.settings import FACTOR_LOADINGS, LOADED, RIVAL_GAIN, RIVAL_STEPS
+from latentdo.solvers.settings import FACTOR_LOADINGS, LOADED, RIVAL_STEPS
 
 _STANDARD = LinearMechanism(np.zeros(1), Noise.gaussian(1.0))
 
@@ -108,17 +110,12 @@ def look_for_factor(
 ) -> HiddenFactor:
     """Compare the best lines, ``plain``, with lines beside one hidden variable, from rows as the fit assigns them."""
     rival, d = WithFactor(z.shape[1], imperfect=imperfect), z.shape[1]
-    moments = moments_of(z, without_small(responsibilities))
-    needed = plain.evidence + RIVAL_GAIN
-    reached = [
-        climb(rival, z, responsibilities, *rival.start(moments, loading), told=told, needed=needed)
-        for loading in FACTOR_LOADINGS
-    ]
-    best = max(reached, key=lambda one: one.evidence)
-    _, coefficients, variances = equations(best.model)
+    starts = [Start(rival, partial(rival.start, loading=loading)) for loading in FACTOR_LOADINGS]
+    _, reached, gain = explore(starts, z, responsibilities, plain.evidence, told=told)
+    _, coefficients, variances = equations(reached.model)
     loading = coefficients[0, :d, d]
     return HiddenFactor(
-        best.evidence - plain.evidence,
-        (int(plain.model.topology.adjacency.sum()), int(best.model.topology.adjacency[:d, :d].sum())),
+        gain,
+        (int(plain.model.topology.adjacency.sum()), int(reached.model.topology.adjacency[:d, :d].sum())),
         np.asarray(loading / np.sqrt(loading**2 + variances[0, :d])),
     )

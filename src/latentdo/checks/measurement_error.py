@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from latentdo.checks.check import Array
-from latentdo.checks.rivals import Climb, Lines, climb, moments_of, without_small
+from latentdo.checks.rivals import Climb, Lines, moments_of, without_small
+from latentdo.checks.starts import Start, explore
 from latentdo.model.fitted import FittedModel
+from latentdo.solvers.search.learner import Graph
 from latentdo.solvers.search.moments import Moments
-from latentdo.solvers.settings import ERROR_LIMIT, ERROR_SHARES, RIVAL_GAIN, RIVAL_STEPS
+from latentdo.solvers.settings import ERROR_LIMIT, ERROR_SHARES, RIVAL_STEPS
 
 
 class MeasurementError(NamedTuple):
@@ -73,13 +75,15 @@ def look_for_errors(
     squares = np.diagonal(moments.matrices, axis1=1, axis2=2)[:, 1:] / counts
     smallest = (squares - means**2).min(axis=0)
     graph = plain.model.topology.adjacency
-    begin = Lines(z.shape[1], imperfect=imperfect).fit(moments, graph)
-    needed, found = plain.evidence + RIVAL_GAIN, list[MeasurementError]()
-    for share in ERROR_SHARES:
-        rival = WithErrors(z.shape[1], np.minimum(share, ERROR_LIMIT * smallest), imperfect=imperfect)
-        reached = climb(rival, z, responsibilities, begin, graph, told=told, needed=needed)
-        arrows = (int(graph.sum()), int(reached.model.topology.adjacency.sum()))
-        found.append(MeasurementError(reached.evidence - plain.evidence, share, arrows))
-        if len(found) > 1 and found[-1].gain < found[-2].gain:
-            break  # larger errors explain still less
-    return max(found, key=lambda one: one.gain)
+    lines = Lines(z.shape[1], imperfect=imperfect)
+
+    def begin(moments: Moments) -> tuple[FittedModel, Graph]:
+        return lines.fit(moments, graph), graph
+
+    starts = [
+        Start(WithErrors(z.shape[1], np.minimum(share, ERROR_LIMIT * smallest), imperfect=imperfect), begin)
+        for share in ERROR_SHARES
+    ]
+    start, reached, gain = explore(starts, z, responsibilities, plain.evidence, told=told)
+    arrows = (int(graph.sum()), int(reached.model.topology.adjacency.sum()))
+    return MeasurementError(gain, ERROR_SHARES[starts.index(start)], arrows)

@@ -1,8 +1,9 @@
 """Rival explanations of the same rows: lines with Gaussian noise for what was seen, or beside something unseen.
 
 Arrows can imitate what is hidden, so residuals need not show it. But it takes more of them, and more targets. So rivals
-are compared as models of the same rows, by evidence. Each begins with rows assigned as the fit has them, and climbs by
-EM over hidden values, regimes, targets and graph. All of it works on moments, except that rows are assigned anew.
+are compared as models of the same rows, by evidence. Each begins with rows assigned as the fit has them (and goes on
+from there, see :mod:`.starts`), and climbs by EM over hidden values, regimes, targets and graph. All of it works on
+moments, except that rows are assigned anew.
 """
 
 from __future__ import annotations
@@ -96,10 +97,11 @@ class Lines:
 
 
 class Climb(NamedTuple):
-    """How far a rival got."""
+    """How far a rival got: its evidence, the model, and where rows belong by it."""
 
     evidence: float
     model: FittedModel
+    responsibilities: Array
 
 
 def moments_of(z: Array, responsibilities: Array) -> Moments:
@@ -138,7 +140,7 @@ def climb(
     """
     shares = without_small(responsibilities)
     moments = moments_of(z, shares)
-    best = Climb(-np.inf, model)
+    best = Climb(-np.inf, model, shares)
     first = before = -np.inf
     for turn in range(RIVAL_ROUNDS):
         if turn % RIVAL_SEARCHES == 0:
@@ -154,7 +156,7 @@ def climb(
         found, value = _weigh(rival, z, model, shares if told else None)
         first = value if turn == 0 else first
         if value > best.evidence:
-            best = Climb(value, model)
+            best = Climb(value, model, found)
         again_shares = without_small(found)
         moments = moments_of(z, again_shares)
         if again_shares.shape[1] < model.topology.n_regimes:

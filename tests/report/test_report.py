@@ -429,3 +429,16 @@ def test_what_the_data_do_not_support_is_said_first(case):
     page = render_report(replace(doubtful, checks=(failed,), warnings=(first, "Errors.")))
     assert page.count(first) == 1
     assert page.index(first) < page.index("Before you trust this") < page.index("latentdo found")
+
+
+def test_rows_and_shares_that_disagree_are_explained(case):
+    """A weight sums parts of rows, a count takes each where it is likeliest; nothing is said where both agree."""
+    from dataclasses import replace
+
+    from latentdo.report.content import how_counted, regimes
+
+    rows = regimes(case.result)
+    total = sum(row.rows for row in rows)
+    agreeing = [replace(row, groups=None, share=row.rows / total) for row in rows]
+    assert how_counted(case.result, agreeing) == ""
+    assert "likeliest" in how_counted(case.result, [replace(row, share=row.share / 2) for row in agreeing])

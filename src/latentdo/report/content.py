@@ -17,6 +17,7 @@ from latentdo.result import FitResult
 from latentdo.solvers.settings import SCEPTICISM
 
 _ROWS_A_VARIABLE = 10
+_SAME_SHARE = 0.01  # what a table in whole per cent can show
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -113,6 +114,21 @@ def regimes(result: FitResult) -> list[Regime]:
             )
         )
     return rows
+
+
+def how_counted(result: FitResult, rows: Sequence[Regime]) -> str:
+    """Why rows and shares of regimes disagree, if they do by a percentage point or more."""
+    units = [row.rows if row.groups is None else row.groups for row in rows]
+    total = max(sum(units), 1)
+    if result.where.weight is not None or all(
+        abs(unit / total - row.share) < _SAME_SHARE for unit, row in zip(units, rows, strict=True)
+    ):
+        return ""
+    what = "group" if result.groups is not None else "row"
+    return (
+        f"Each {what} is counted in its likeliest regime; in the shares, {what}s that could belong to several regimes "
+        "count in part for each of them."
+    )
 
 
 def segments(result: FitResult) -> list[dict[str, str]]:

@@ -442,3 +442,18 @@ def test_rows_and_shares_that_disagree_are_explained(case):
     agreeing = [replace(row, groups=None, share=row.rows / total) for row in rows]
     assert how_counted(case.result, agreeing) == ""
     assert "likeliest" in how_counted(case.result, [replace(row, share=row.share / 2) for row in agreeing])
+
+
+@pytest.mark.parametrize(("ahead", "close"), [(0.0, False), (14.0, True), (20.0, False)])
+def test_an_intervention_that_was_nearly_found_is_mentioned(make_result, ahead, close):
+    """Hidden interventions have to win by twice the logarithm of 2000 rows, which is 15.2 nats."""
+    from latentdo.report.content import headline, regimes
+
+    comparison = (
+        {"model": "hidden interventions", "evidence": ahead - 100.0, "chosen": False},
+        {"model": "one regime", "evidence": -100.0, "chosen": True},
+    )
+    result = make_result(
+        n_samples=2000, edges_per_node=0.0, n_regimes=1, history=(), comparison=comparison, warnings=()
+    ).result
+    assert ("1.2 nats" in " ".join(headline(result, regimes(result)))) == close

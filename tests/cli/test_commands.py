@@ -157,7 +157,7 @@ def test_numeric_labels_keep_their_type(fake, table, tmp_path, run):
         (["evaluate", "{table}", "--truth", "{tmp}"], "is a file, not a folder"),
         (["report", "{tmp}"], "`latentdo fit ... --out FOLDER`"),
         (["fit", "{table}", "--out", "{tmp}/r"], "pass --regime-column condition"),
-        (["fit", "{table}", "--out", "{tmp}/r"], "to leave them out"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "to leave it out"),
         (["fit", "{table}", "--out", "{tmp}/r", "--separator", ";"], "pass --separator ,"),
         (["report", "{table}"], "not a safetensors file"),
         (["simulate", "--out", "{tmp}/s", "--preset", "nonsense"], "nonsense"),

@@ -490,3 +490,49 @@ def test_groups_are_read_as_labels_are(tmp_path: Path) -> None:
         read_table(path, "plate", group_column="plate")
     with pytest.raises(ValueError, match="'plate' cannot be a variable"):
         read_table(path, group_column="plate", columns=["a", "plate"])
+
+
+FOREIGN = """id;a;b;c
+s0;1,5;-;3
+s1;2,5;5,0;
+s2;4,0;3,5;9
+s3;3,0;8,0;1
+s4;1,0;2,0;4
+"""
+
+
+def test_separator_decimal_sign_and_marks_of_missing_values_are_found_at_once(tmp_path):
+    path = tmp_path / "foreign.csv"
+    path.write_text(FOREIGN)
+    with pytest.raises(ValueError, match="cannot be used as it is") as caught:
+        read_table(path)
+    (mend,) = re.findall(r"at once by (.*)", str(caught.value))
+    X = read_table(path, **(eval(f"dict({mend})") | {"missing": "model"}))
+    np.testing.assert_array_equal(X["a"], [1.5, 2.5, 4.0, 3.0, 1.0])
+    np.testing.assert_array_equal(X["b"], [np.nan, 5.0, 3.5, 8.0, 2.0])
+    with pytest.warns(DataWarning, match="left out.*2 of 5"):
+        assert len(read_table(path, **(eval(f"dict({mend})") | {"missing": "drop"}))) == 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "named"),
+    [
+        (["1", "-", "3", "4"], True),
+        (["1", "lost", "lost", "4", "5", "6"], True),
+        (["1"] * 12 + ["12a"], False),  # a slip of the pen stands for a number
+        (["1"] * 12 + ["<2"], False),  # and a limit says something
+    ],
+)
+def test_words_for_a_missing_value_are_told_from_slips(tmp_path, cells, named):
+    path = tmp_path / "marks.csv"
+    path.write_text("a,b\n" + "".join(f"{cell},{row**2}\n" for row, cell in enumerate(cells)))
+    with pytest.raises(ValueError, match="column 'a'") as caught:
+        read_table(path)
+    assert ("na_values" in str(caught.value)) == named
+
+
+def test_row_numbers_are_recognised_where_rows_were_left_out(tmp_path):
+    path = tmp_path / "numbered.csv"
+    path.write_text("row,a\n" + "".join(f"{row},{'' if row % 5 == 3 else row**3 % 7}\n" for row in range(30)))
+    with pytest.warns(DataWarning, match="'row' is used as a variable, but numbers the rows"):
+        read_table(path, missing="drop")

@@ -157,7 +157,7 @@ def test_numeric_labels_keep_their_type(fake, table, tmp_path, run):
         (["evaluate", "{table}", "--truth", "{tmp}"], "is a file, not a folder"),
         (["report", "{tmp}"], "`latentdo fit ... --out FOLDER`"),
         (["fit", "{table}", "--out", "{tmp}/r"], "pass --regime-column condition"),
-        (["fit", "{table}", "--out", "{tmp}/r"], "to leave them out"),
+        (["fit", "{table}", "--out", "{tmp}/r"], "to leave it out"),
         (["fit", "{table}", "--out", "{tmp}/r", "--separator", ";"], "pass --separator ,"),
         (["report", "{table}"], "not a safetensors file"),
         (["simulate", "--out", "{tmp}/s", "--preset", "nonsense"], "nonsense"),
@@ -344,3 +344,9 @@ def test_hostile_names_with_the_real_estimator(tmp_path, run):
     assert json.loads(out)["variables"] == names
     assert run("report", folder, "--data", tmp_path / "odd.csv")[0] == 0
     assert run("evaluate", folder, "--truth", folder)[0] == 0
+
+
+def test_values_that_look_like_flags_can_be_pasted():
+    from latentdo.cli.messages import in_flags
+
+    assert in_flags("pass na_values=['-', '?']") == "pass --na-values=- --na-values='?'"

@@ -105,7 +105,8 @@ def test_regimes_of_rows_that_were_not_fitted(run, results, small, tmp_path):
     code, said, err = run("predict", results, tmp_path / "new.csv", "--out", out)
     assert (code, said) == (1, "")
     assert "already exists" in err
-    assert run("predict", results, small, "--out", out, "--overwrite")[0] == 0
+    for model in (results, results / "model.safetensors"):
+        assert run("predict", small, "--model", model, "--out", out, "--overwrite")[0] == 0
     assert len(pd.read_csv(out)) == 300
 
 
@@ -118,6 +119,7 @@ def test_regimes_of_rows_that_were_not_fitted(run, results, small, tmp_path):
         (["effect", "{small}", "X1"], "is a file, not a folder of results"),
         (["explain", "{r}", "--data", "{small}", "--rows", "99999"], "has no row 99999; rows are 0 to"),
         (["explain", "{r}", "--data", "{small}", "--rows", "1", "--against", "nine"], "no regime 'nine'"),
+        (["predict", "{small}", "--out", "{r}.csv"], "--model"),
         (["predict", "{r}", "{r}/regimes.csv", "--out", "{r}.csv"], "X1"),
     ],
 )

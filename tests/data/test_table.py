@@ -283,3 +283,22 @@ def test_text_beyond_float64_is_not_told_to_be_converted():
 def test_columns_of_lists_are_named():
     with pytest.raises(ValueError, match=r"'a' \(row 0"):
         table_to_array(pd.DataFrame({"a": [[1], [2], [3]], "b": [1, 2, 3]}))
+
+
+def test_everything_wrong_with_a_table_is_said_at_once():
+    ugly = FRAME.assign(id=[f"s{row}" for row in range(len(FRAME))], when="2026-01-01", unit=7.0)
+    ugly.iloc[1, 0] = np.nan
+    with pytest.raises(ValueError, match="cannot be used as it is") as caught:
+        Dataset.from_table(ugly)
+    message = str(caught.value)
+    for words in ("'id'", "'when'", "Constant columns: 'unit'", "NaN in row 1", 'missing="'):
+        assert words in message
+    with pytest.raises(ValueError, match=r"^Input X contains NaN"):
+        Dataset.from_table(ugly[FRAME.columns])
+
+
+def test_rows_left_out_are_counted():
+    holes = FRAME.copy()
+    holes.iloc[1, 0] = np.nan
+    with pytest.warns(DataWarning, match=f"left out.*1 of {len(FRAME)}"):
+        Dataset.from_table(holes, missing="drop")

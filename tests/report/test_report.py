@@ -429,3 +429,31 @@ def test_what_the_data_do_not_support_is_said_first(case):
     page = render_report(replace(doubtful, checks=(failed,), warnings=(first, "Errors.")))
     assert page.count(first) == 1
     assert page.index(first) < page.index("Before you trust this") < page.index("latentdo found")
+
+
+def test_rows_and_shares_that_disagree_are_explained(case):
+    """A weight sums parts of rows, a count takes each where it is likeliest; nothing is said where both agree."""
+    from dataclasses import replace
+
+    from latentdo.report.content import how_counted, regimes
+
+    rows = regimes(case.result)
+    total = sum(row.rows for row in rows)
+    agreeing = [replace(row, groups=None, share=row.rows / total) for row in rows]
+    assert how_counted(case.result, agreeing) == ""
+    assert "likeliest" in how_counted(case.result, [replace(row, share=row.share / 2) for row in agreeing])
+
+
+@pytest.mark.parametrize(("ahead", "close"), [(0.0, False), (14.0, True), (20.0, False)])
+def test_an_intervention_that_was_nearly_found_is_mentioned(make_result, ahead, close):
+    """Hidden interventions have to win by twice the logarithm of 2000 rows, which is 15.2 nats."""
+    from latentdo.report.content import headline, regimes
+
+    comparison = (
+        {"model": "hidden interventions", "evidence": ahead - 100.0, "chosen": False},
+        {"model": "one regime", "evidence": -100.0, "chosen": True},
+    )
+    result = make_result(
+        n_samples=2000, edges_per_node=0.0, n_regimes=1, history=(), comparison=comparison, warnings=()
+    ).result
+    assert ("1.2 nats" in " ".join(headline(result, regimes(result)))) == close

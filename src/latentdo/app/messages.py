@@ -23,6 +23,8 @@ _ON_THE_PAGE: Final = (
     (r"pass drop=\[(.+?)\] to leave (?:it|them|these columns) out", r'take \1 out of "Variables"'),
     (r"drop=\[(.+?)\]", r'taking \1 out of "Variables"'),
     (r"make it the index, X\.set_index\('.*?'\); otherwise ", "or are of no interest, "),
+    (r" If [^.]*? means that a value is missing, pass na_values=\[.*?\]\.", ""),
+    (r"keep it apart and pass it as batch= to fit", 'choose it as "Column with batches" instead'),
     (r"keep it apart and pass it as time= to fit", 'choose it as "Column with times" instead'),
     (r"pass regime_column=('.*?')", r'choose \1 as "Column with known conditions"'),
     (r"say kinds=\{('.*?'): '(\w+)'\}", r'call \1 \2 under "What your columns are"'),

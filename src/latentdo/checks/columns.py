@@ -39,14 +39,14 @@ def check_atoms(x: Array, atoms: Atoms, names: Sequence[str]) -> Check:
     if rounded:
         words.append(f"columns are rounded: {listed(rounded, _SHOWN)}")
     text = "; ".join(words)
+    labels = ", pass labels (regimes=) if an intervention set the shared values" if shares else ""
     return Check(
         "shared values",
         max((share for share, _, _ in shares), default=0.0),
         None,
         True,
         f"{text[0].upper()}{text[1:]}; what the fit substitutes for hidden digits and values is a guess: use raw "
-        "values with all their digits, pass labels (regimes=) if an intervention set the shared values, and read "
-        "arrows of these columns with caution.",
+        f"values with all their digits{labels}, and read arrows of these columns with caution.",
     )
 
 

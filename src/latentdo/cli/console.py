@@ -67,7 +67,7 @@ def print_table(rows: Sequence[Mapping[str, Any]], title: str | None = None) -> 
 def print_result(result: FitResult) -> None:
     """Print graph and regimes."""
     from latentdo.checks import abstention
-    from latentdo.report.content import cautions, edges, headline, regimes
+    from latentdo.report.content import cautions, edges, headline, how_counted, regimes
     from latentdo.report.messages import chance, percent
 
     for sentence in abstention(result):
@@ -116,6 +116,8 @@ def print_result(result: FitResult) -> None:
             for row in rows
         ]
     )
+    if counted := how_counted(result, rows):
+        say(counted)
     _print_segments(result)
 
 

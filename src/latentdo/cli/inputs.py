@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from latentdo.choices import DENSITY, SOLVER
-from latentdo.cli.console import complain
+from latentdo.cli.console import complain, warn
 from latentdo.cli.options import EstimatorOptions, KnownOptions, ReadOptions, RowOptions
 from latentdo.cli.panel import progress
 from latentdo.cli.tables import find_label, read_targets
@@ -64,9 +64,12 @@ def gather_stream(
     from latentdo.readers.table import names_among
     from latentdo.streaming import labels_of, parts_of
 
+    defaults = ReadOptions().arguments()
     for name, value in read.arguments().items():
-        if name not in ("columns", "drop", "missing") and value != getattr(ReadOptions(), name):
-            raise ValueError(f"--{name} is not for --stream, which reads Parquet files; leave it out.")
+        if name not in ("columns", "drop", "missing") and value != defaults[name]:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is not for --stream, which reads Parquet files; leave it out."
+            )
     for name in ("time_column", "series_column", "batch_column", "offset_column", "id_column"):
         if getattr(known, name) is not None:
             raise ValueError(
@@ -192,10 +195,24 @@ def fit_table(
         with progress(f"Fitting the rows of {X}", silent=silent) as step:
             return estimator.fit_stream(X, **rows, progress=step)
     groups = f" in {rows['groups'].nunique()} groups" if "groups" in rows else ""
+    _say_kinds(X, arguments)
     text = f"Fitting {len(X)} rows{groups} of {X.shape[1]} variables"
     with progress(text, n_stages=_n_stages(arguments, rows), silent=silent) as step:
         estimator.fit(X, **rows, progress=step)
     return estimator
+
+
+def _say_kinds(X: pd.DataFrame, arguments: dict[str, Any]) -> None:
+    """Say what the columns are taken for before the fit, which may take minutes: a wrong kind can then be corrected."""
+    from latentdo.data.kinds import describe_kinds, find_kinds
+    from latentdo.data.table import read_columns
+
+    values, names, given, coded = read_columns(X, None, arguments.get("kinds"), label_remedy=None)
+    look_for_counts = arguments.get("transform", "none") == "none"
+    if said := describe_kinds(
+        find_kinds(values, names, coded, given, look_for_counts=look_for_counts), names
+    ):
+        warn(said)
 
 
 def _n_stages(arguments: dict[str, Any], rows: dict[str, Any]) -> int | None:

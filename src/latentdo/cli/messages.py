@@ -13,8 +13,8 @@ _FLAGS = {
         "group_column", "group_size", "mean_duration", "series_column", "time_column", "batch_column", "id_column",
         "weight_column", "offset_column",
         "lags", "seasonality",
-        "intervention", "layer", "learning_rate", "max_parents", "max_regimes", "missing", "n_init", "n_jobs",
-        "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
+        "intervention", "layer", "learning_rate", "na_values", "max_parents", "max_regimes", "missing", "n_init",
+        "n_jobs", "observational", "random_state", "regime_column", "required", "separator", "solver", "target_prior",
         "transform", "n_samples", "n_variables", "edges_per_node", "n_regimes", "targets_per_regime", "n_trials",
         "study_name", "storage", "tiers", "validation_fraction", "n_resamples", "resample", "resamples", "threshold",
         "mechanism", "noise", "noise_scale", "penetrance", "preset", "separation", "violation",
@@ -24,8 +24,11 @@ _FLAGS = {
 _WHOLE = (
     (r"overwrite=True \(--overwrite\)", "--overwrite"),
     (r"header=False", "--no-header"),
-    (r"(?<=[\]\"]), (?=(?:missing|decimal)=)", " "),  # so that what mends a table can be copied
-    (r"keep it apart and pass it as time= to fit", "pass it as --time-column"),
+    (
+        r"(?<=[\]\"]), (?=(?:missing|decimal|separator|na_values)=)",
+        " ",
+    ),  # so that what mends a table can be copied
+    (r"keep it apart and pass it as (time|batch)= to fit", r"pass it as --\1-column"),
     (r"pass observational=None if", "leave out --observational if"),
     (r", or observational=None if there is none", ""),
     (r"drop it from X and pass it as regimes= to fit", "pass it as --regime-column"),
@@ -70,9 +73,17 @@ def in_flags(message: str) -> str:
     """
     for pattern, words in _WHOLE:
         message = re.sub(pattern, words, message)
-    message = _ARGUMENT.sub(lambda found: f"{_FLAGS[found[1]]} {_value(found[2])}", message)
+    message = _ARGUMENT.sub(lambda found: _flag(_FLAGS[found[1]], found[2]), message)
     message = _WITHOUT_VALUE.sub(lambda found: _FLAGS[found[1]], message)
     return _BARE.sub(lambda found: _FLAGS[found[1]], message)
+
+
+def _flag(flag: str, text: str) -> str:
+    """A flag with its value; with an equals sign where the value would look like another flag."""
+    value = _value(text)
+    if not value.startswith("-") or re.fullmatch(r"-[\d.e]+", value):
+        return f"{flag} {value}"
+    return " ".join(f"{flag}={word}" for word in value.split(" "))
 
 
 def _value(text: str) -> str:

@@ -260,6 +260,9 @@ class ReadOptions:
         Encoding of a text file, for example latin-1.
     header
         Whether the first row of a text file holds names; if not, the variables are X1, X2, ...
+    na_values
+        Words of a text file that mean that a value is missing, as in --na-values=-; empty cells, NA, NaN and null
+        always do.
     """
 
     columns: Names = None
@@ -270,10 +273,12 @@ class ReadOptions:
     layer: str | None = None
     encoding: str = "utf-8"
     header: bool = True
+    na_values: Names = None
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of ``read_table``."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given["na_values"] = self.na_values or ()
         if given["separator"] in ("\\t", "tab"):  # a shell makes it hard to type the character itself
             given["separator"] = "\t"
         return given

@@ -19,8 +19,9 @@ from latentdo.data.background import Background
 from latentdo.data.circumstances import Circumstances
 from latentdo.data.kinds import Kind, find_kinds
 from latentdo.data.labels import encode_regimes, encode_targets, order_labels, warn_about_rare_labels
-from latentdo.data.missing import check_seen, warn_about_missing
+from latentdo.data.missing import check_seen, warn_about_missing, warn_about_rows_left_out
 from latentdo.data.offset import check_counted
+from latentdo.data.problems import every_problem
 from latentdo.data.refusals import check_finite, check_infinite, check_varying
 from latentdo.data.remarks import warn_about_copies, warn_about_repeats, warn_about_shape
 from latentdo.data.table import LABEL_REMEDY, Missing, read_columns
@@ -211,32 +212,34 @@ class Dataset:
         if missing not in get_args(Missing):
             raise ValueError(f'missing={missing!r} is unknown; use "error", "drop" or "model".')
         label_remedy = LABEL_REMEDY if regimes is None else None
-        values, names, given, coded = read_columns(X, columns, kinds, label_remedy=label_remedy)
-        n_all = len(values)
-        kept = np.arange(n_all)
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        weights = None if sample_weight is None else encode_weights(sample_weight, n_all, index)
-        if weights is not None:
-            kept = np.flatnonzero(weights > 0.0)
-            values = values[kept]
-            check_weights(weights[kept], kept)
-        if missing == "drop":
-            whole = np.isfinite(values).all(axis=1)
-            kept, values = kept[whole], values[whole]
-            if len(kept) < min(2, n_all):
-                raise ValueError(
-                    f"Only {len(kept)} of {n_all} rows (samples) have no missing value; keep the others with "
-                    'missing="model", or drop the columns with the most missing values first.'
-                )
-        found_kinds = find_kinds(values, names, coded, given, look_for_counts=transform == "none")
-        if missing == "model":
-            check_infinite(values, names, row_index=kept)
-            check_seen(values, names)
-        else:
-            check_finite(values, names, row_index=kept)
-        check_array(values, ensure_min_samples=2, ensure_all_finite=False)
-        if not allow_constant:
-            check_varying(values, names)
+        with every_problem(X, columns, kinds, missing, label_remedy, allow_constant=allow_constant):
+            values, names, given, coded = read_columns(X, columns, kinds, label_remedy=label_remedy)
+            n_all = len(values)
+            kept = np.arange(n_all)
+            index = X.index if isinstance(X, pd.DataFrame) else None
+            weights = None if sample_weight is None else encode_weights(sample_weight, n_all, index)
+            if weights is not None:
+                kept = np.flatnonzero(weights > 0.0)
+                values = values[kept]
+                check_weights(weights[kept], kept)
+            if missing == "drop":
+                whole = np.isfinite(values).all(axis=1)
+                kept, values = kept[whole], values[whole]
+                if len(kept) < min(2, n_all):
+                    raise ValueError(
+                        f"Only {len(kept)} of {n_all} rows (samples) have no missing value; keep the others with "
+                        'missing="model", or drop the columns with the most missing values first.'
+                    )
+                warn_about_rows_left_out(int((~whole).sum()), int(whole.size))
+            found_kinds = find_kinds(values, names, coded, given, look_for_counts=transform == "none")
+            if missing == "model":
+                check_infinite(values, names, row_index=kept)
+                check_seen(values, names)
+            else:
+                check_finite(values, names, row_index=kept)
+            check_array(values, ensure_min_samples=2, ensure_all_finite=False)
+            if not allow_constant:
+                check_varying(values, names)
         where = read_circumstances(
             kept, n_all, index, time=time, series=series, batch=batch, weights=weights, offset=offset
         )

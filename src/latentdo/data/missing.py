@@ -98,6 +98,16 @@ def _means(values: Array, blocks: NDArray[np.int64]) -> Array:
     return np.asarray(np.add.reduceat(values[order], first, axis=0) / sizes[:, None])
 
 
+def warn_about_rows_left_out(count: int, n: int, stacklevel: int = 2) -> None:
+    """Say how many of ``n`` rows were left out because they lack cells."""
+    if count:
+        message = (
+            f"Rows left out because cells are missing or infinite: {count} of {n}. To keep rows that only lack cells, "
+            'pass missing="model".'
+        )
+        warn(message, DataWarning, stacklevel=stacklevel + 1)
+
+
 def warn_about_missing(
     x: Array,
     names: Sequence[str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,65 @@ class ColumnError(ValueError):
         super().__init__(message)
         self.columns = tuple(columns)
         self.remedy: dict[str, Any] = {"drop": list(self.columns)} if remedy is None else dict(remedy)
+
+
+def find_problems(look: Callable[[frozenset[str], Mapping[str, Any]], object]) -> list[ColumnError]:
+    """Everything that is wrong with a table, not only what is found first.
+
+    Parameters
+    ----------
+    look : callable
+        Checks the table without some columns, as if some arguments had been given; raises :class:`ColumnError`.
+    """
+    problems: list[ColumnError] = []
+    without: frozenset[str] = frozenset()
+    given: dict[str, Any] = {}
+    while True:
+        try:
+            look(without, given)
+        except ColumnError as error:
+            new = {name: value for name, value in error.remedy.items() if name not in ("drop", *given)}
+            if not new and without.issuperset(error.columns):
+                return problems
+            problems.append(error)
+            without = without if new else without | set(error.columns)
+            given |= new
+        except ValueError:  # not of some columns, so that nothing more can be found out
+            return problems
+        else:
+            return problems
+
+
+def all_problems(what: str, problems: Sequence[ColumnError], leave_out: str, join: str) -> str:
+    """One message for everything that is wrong with a table, and the arguments that mend whatever arguments can mend.
+
+    ``leave_out`` says how to leave columns out, with ``{names}`` in their place; ``join`` stands between arguments.
+    """
+    drop = [name for problem in problems for name in problem.remedy.get("drop", ())]
+    others = {name: value for problem in problems for name, value in problem.remedy.items() if name != "drop"}
+    arguments = [leave_out.format(names=drop)] * bool(drop)
+    arguments += [f'{name}="{v}"' if isinstance(v, str) else f"{name}={v}" for name, v in others.items()]
+    by_hand = any(not problem.remedy for problem in problems)
+    which = "Everything that need not be corrected by hand is fixed" if by_hand else "All of this is fixed"
+    lines = [f"{what} cannot be used as it is:", *(f"- {problem}" for problem in problems)]
+    if arguments:
+        lines.append(f"{which} at once by {join.join(arguments)}")
+    if drop:  # what is left out may be what tells rows apart, which only the user knows
+        lines[-1] = (
+            f"If you need none of the columns that this leaves out: {lines[-1][0].lower()}{lines[-1][1:]}"
+        )
+    return "\n".join(lines)
+
+
+def in_words(remedy: str, names: Sequence[str]) -> str:
+    """Fill in a remedy: the names of columns for ``{names}``, and "it" or "them" for ``{them}``.
+
+    Examples
+    --------
+    >>> in_words("pass drop={names} to leave {them} out", ["a"])
+    "pass drop=['a'] to leave it out"
+    """
+    return remedy.format(names=list(names), them="it" if len(names) == 1 else "them")
 
 
 def check_names(names: Sequence[str], where: str = "") -> None:
@@ -120,6 +179,6 @@ def check_varying(values: Array, names: Sequence[str], remedy: str = "drop these
     if constant:
         raise ColumnError(
             f"Constant columns: {listed(constant)}. A variable that never changes has no causes or effects "
-            f"that data could show; {remedy.format(names=constant)}.",
+            f"that data could show; {in_words(remedy, constant)}.",
             constant,
         )

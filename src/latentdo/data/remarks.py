@@ -125,11 +125,16 @@ def is_label_name(name: str) -> bool:
     return name.strip().lower().removesuffix("s") in _LABEL_NAMES
 
 
+def _number_rows(steps: Array) -> bool:
+    """Whether a column rises by one from row to row, but for rows that were left out."""
+    return bool((steps >= 1.0).all() and not (steps % 1.0).any() and np.median(steps) == 1.0)
+
+
 def warn_about_labels(values: Array, names: Sequence[str], remedy: str, stacklevel: int = 2) -> None:
     """Warn of row numbers, and of whole numbers under a name like "condition": neither is a variable of a graph."""
     for j, name in enumerate(names):
         column = values[~np.isnan(values[:, j]), j]
-        if len(column) >= _FEWEST_ROW_NUMBERS and (np.diff(column) == 1.0).all():
+        if len(column) >= _FEWEST_ROW_NUMBERS and _number_rows(np.diff(column)):
             message = (
                 f"Column {name!r} is used as a variable, but numbers the rows: drop=[{name!r}] leaves it out."
             )

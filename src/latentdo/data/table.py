@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from latentdo.data.kinds import MOST_LEVELS, Kind, kind_name, levels_of, read_kinds, too_many
-from latentdo.data.refusals import ColumnError, check_finite, check_infinite, check_names
+from latentdo.data.refusals import ColumnError, check_finite, check_infinite, check_names, in_words
 from latentdo.data.remarks import DataWarning, is_label_name, looks_like_labels
 from latentdo.data.tensors import without_gradient
 from latentdo.messages import listed, shown
@@ -38,19 +38,23 @@ def read_columns(
     X: Any,
     columns: Sequence[str] | None = None,
     kinds: Any = None,
-    text_remedy: str = "drop them",
+    text_remedy: str = "drop {them}",
     label_remedy: str | None = LABEL_REMEDY,
+    without: Collection[str] = (),
 ) -> Columns:
     """As :func:`table_to_array`, but text and categories become codes of their levels where they are levels.
 
-    ``kinds`` is what the user says of columns: a dict from their names, or None.
+    ``kinds`` is what the user says of columns: a dict from their names, or None. ``without`` are columns to leave out.
     """
     table = _columns_of(X)
     if table is None:
         values, names = table_to_array(X, columns)
-        return Columns(values, names, read_kinds(kinds, names), {})
+        kept = [j for j, name in enumerate(names) if name not in without]
+        values = values[:, kept] if without else values
+        return Columns(values, tuple(names[j] for j in kept), read_kinds(kinds, names), {})
     wanted = _wanted(table, columns)
     given = read_kinds(kinds, wanted)
+    wanted = [name for name in wanted if name not in without]
     table = {name: table[name] for name in wanted}
     coded = _code_levels(table, given, text_remedy, label_remedy)
     return Columns(_matrix(table, wanted, len(X), text_remedy, label_remedy), tuple(wanted), given, coded)
@@ -59,7 +63,7 @@ def read_columns(
 def table_to_array(
     X: Any,
     columns: Sequence[str] | None = None,
-    text_remedy: str = "drop them",
+    text_remedy: str = "drop {them}",
     label_remedy: str | None = LABEL_REMEDY,
 ) -> tuple[Array, tuple[str, ...]]:
     """Turn any table into a new float64 matrix and its names, refusing what is not a number.
@@ -71,7 +75,8 @@ def table_to_array(
     columns : sequence of str, optional
         For a table, the columns to use, in this order; for an array, the names to give.
     text_remedy : str
-        What the message about columns that are not numeric advises first; ``{names}`` stands for them.
+        What the message about columns that are not numeric advises first; ``{names}`` stands for their names, and
+        ``{them}`` for "it" or "them".
     label_remedy : str
         What it advises for a column that looks like the conditions of the rows; ``{name}`` stands for the column.
         None if there is no such column, because the conditions are known already.
@@ -248,7 +253,7 @@ def _matrix(
     table: dict[str, pd.Series[Any]],
     names: list[str],
     n: int,
-    text_remedy: str = "drop them",
+    text_remedy: str = "drop {them}",
     label_remedy: str | None = None,
 ) -> Array:
     """Stack numeric columns; refuse the others, all at once and by name."""
@@ -258,7 +263,7 @@ def _matrix(
             raise ColumnError(message, [name])
     text = [name for name in names if not _is_numeric(table[name])]
     if text:
-        message = _text_message(table[text[0]], text, text_remedy.format(names=text))
+        message = _text_message(table[text[0]], text, in_words(text_remedy, text))
         labels = [name for name in text if label_remedy and looks_like_labels(name, table[name])]
         if label_remedy and labels:
             advice = label_remedy.format(name=repr(labels[0]))
@@ -307,8 +312,9 @@ def _code_levels(
                 advice = label_remedy.format(name=repr(name))
                 raise ColumnError(
                     f"Non-numeric columns: {name!r} (row 0, counted from 0, is {shown(column.iloc[0])}). If {name!r} "
-                    f"says under which condition each row was measured, {advice}; if it is a variable, say "
-                    f"kinds={{{name!r}: 'categorical'}}; otherwise {text_remedy.format(names=[name])}.",
+                    f"says under which condition each row was measured, {advice}; if only in which batch (a plate, a "
+                    f"site), keep it apart and pass it as batch= to fit; if it is a variable, say "
+                    f"kinds={{{name!r}: 'categorical'}}; otherwise {in_words(text_remedy, [name])}.",
                     [name],
                 )
             kind, codes = levels_of(column)

@@ -117,8 +117,8 @@ def _downloaded(folder: Path) -> LightTunnel:
         from causalchamber.ground_truth import graph
     except ModuleNotFoundError as error:
         raise ImportError(
-            "The light tunnel is not part of latentdo. Install what downloads it (pip install causalchamber), or "
-            f"{remedy}"
+            f"The light tunnel is not part of latentdo, and {str(folder)!r} holds no {_ROWS[0]}. Install what "
+            f"downloads it (pip install causalchamber), or {remedy}"
         ) from error
     except Exception as error:  # it asks the network while it is imported
         raise OSError(f"causalchamber could not reach its tables ({error}); {remedy}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -19,6 +20,8 @@ _DATE: Final = re.compile(r"\s*\d{1,4}([./-])\d{1,2}\1\d{1,4}(\s.*)?")
 _LIMIT: Final = re.compile(r"\s*([<>≤≥]=?|below|above|under|over)\s*[+-]?\d", re.IGNORECASE)
 _FEW: Final = 0.1
 """Share of the entries that may be something else in a column of numbers; beyond, the column is no such."""
+_FEW_MARKS: Final = 0.5
+"""The same where all of them are one word, such as a dash: no column of levels has one level and many numbers."""
 
 
 def long_integers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
@@ -66,21 +69,39 @@ def explain_number(column: pd.Series[Any], decimal: str) -> str | None:
     return None
 
 
-def explain_odd_cells(column: pd.Series[Any], decimal: str) -> str | None:
+def read_again(frame: pd.DataFrame, decimal: str, na_values: Sequence[str]) -> pd.DataFrame:
+    """The same table, its text read with another decimal sign, or other words for a missing value."""
+    read = frame.copy(deep=False)
+    for name in read.select_dtypes(object).columns:
+        column = read[name]
+        read[name] = long_integers(column.where(~column.isin(list(na_values)), math.nan), decimal)
+    return read
+
+
+def explain_odd_cells(column: pd.Series[Any], decimal: str) -> tuple[str, str | None] | None:
     """What keeps a column from being numbers if only a few of its cells do: the first of them, and the remedy.
 
-    None if cells that are no numbers are no exceptions.
+    With it comes the word that seems to stand for a missing value, if all these cells hold the same one. None if cells
+    that are no numbers are no exceptions.
     """
     there = [(row, cell) for row, cell in enumerate(column) if not _is_missing(cell)]
     odd = [(row, cell) for row, cell in there if not _is_plain(cell, decimal)]
-    if not odd or len(odd) > _FEW * len(there):
+    mark = _common_mark([cell for _, cell in odd])
+    if not odd or len(odd) > (_FEW if mark is None else _FEW_MARKS) * len(there):
         return None
     row, cell = odd[0]
     count = f"{len(odd)} of {len(there)} entries {'is not a number' if len(odd) == 1 else 'are not numbers'}"
     advice = "correct it, or leave the cell empty"
     if isinstance(cell, str) and _LIMIT.match(cell):
         advice = "write the limit itself, which the fit then recognises, or leave the cell empty"
-    return f"{count}. Row {row} (counted from 0) is {shown(cell)}: {advice}"
+    return f"{count}. Row {row} (counted from 0) is {shown(cell)}: {advice}", mark
+
+
+def _common_mark(odd: Sequence[Any]) -> str | None:
+    """The one word in all these cells, if it may stand for a missing value: it recurs, or is no word at all."""
+    if not odd or not isinstance(odd[0], str) or set(odd) != {odd[0]} or _LIMIT.match(odd[0]):
+        return None
+    return odd[0] if len(odd) > 1 or not any(sign.isalnum() for sign in odd[0]) else None
 
 
 def _is_missing(cell: Any) -> bool:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from latentdo.data.missing import check_seen
-from latentdo.data.refusals import ColumnError, check_finite, check_infinite, check_varying
+from latentdo.data.missing import check_seen, warn_about_rows_left_out
+from latentdo.data.refusals import (
+    ColumnError,
+    all_problems,
+    check_finite,
+    check_infinite,
+    check_varying,
+    find_problems,
+)
 from latentdo.data.remarks import warn_about_labels, warn_about_shape
 from latentdo.data.table import Columns, Missing, read_columns
 from latentdo.messages import listed
-from latentdo.readers.numbers import explain_number, explain_odd_cells
+from latentdo.readers.numbers import explain_number, explain_odd_cells, read_again
 
 if TYPE_CHECKING:
     from latentdo.readers.table import ReadingOptions
@@ -25,7 +34,13 @@ _LABEL_REMEDY: Final = "pass regime_column={name}"
 
 
 def numbers_and_levels(
-    path: Path, frame: pd.DataFrame, options: ReadingOptions, *, is_text: bool, has_labels: bool
+    path: Path,
+    frame: pd.DataFrame,
+    options: ReadingOptions,
+    problems: Sequence[ColumnError] = (),
+    *,
+    is_text: bool,
+    has_labels: bool,
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
     """Refuse what is neither a finite, varying number nor a level: all of it at once, and what would mend it.
 
@@ -37,6 +52,8 @@ def numbers_and_levels(
         Its variables.
     options : ReadingOptions
         How to read.
+    problems : sequence of ColumnError
+        What is known to be wrong already.
     is_text : bool
         Whether numbers were read from text.
     has_labels : bool
@@ -48,38 +65,38 @@ def numbers_and_levels(
     kept : ndarray [m]
         Which rows these are.
     """
-    problems: list[ColumnError] = []
-    missing: Missing = options.missing
     label_remedy = None if has_labels else _LABEL_REMEDY
-    while True:
-        try:
-            _check_named(frame, options)
-            if is_text:
-                _check_written(frame, options)
-            said = {name: kind for name, kind in (options.kinds or {}).items() if name in frame.columns}
-            columns = read_columns(
-                frame,
-                None,
-                said,
-                text_remedy="pass drop={names} to leave them out",
-                label_remedy=label_remedy,
-            )
-            values, kept = _complete(columns, missing)
-            if options.to_fit:
-                check_varying(values, columns.names, remedy="pass drop={names} to leave these columns out")
-            break
-        except ColumnError as error:  # go on without these columns, to find out what else is wrong
-            problems.append(error)
-            if "missing" in error.remedy:
-                missing = error.remedy["missing"]
-            else:
-                frame = frame.drop(columns=list(error.columns))
-            if not len(frame.columns):
-                raise _all_problems(path, problems) from error
-        except ValueError as error:
-            raise ValueError(f"{path.name}: {error}") from error
-    if problems:
-        raise _all_problems(path, problems) from problems[0]
+
+    def look(
+        without: frozenset[str] = frozenset(), given: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.intp]]:
+        """Check the table without some columns, and as if some arguments had been given."""
+        read = replace(options, **given)
+        rest = frame[[name for name in frame.columns if name not in without]]
+        _check_named(rest, read)
+        if is_text:
+            rest = read_again(rest, read.decimal, read.na_values) if given else rest
+            _check_written(rest, read)
+        said = {name: kind for name, kind in (read.kinds or {}).items() if name in rest.columns}
+        text_remedy = "pass drop={names} to leave {them} out"
+        columns = read_columns(rest, None, said, text_remedy=text_remedy, label_remedy=label_remedy)
+        values, kept = _complete(columns, read.missing)
+        if options.to_fit:
+            check_varying(values, columns.names, remedy="pass drop={names} to leave {them} out")
+        return columns, values, kept
+
+    try:
+        if problems:
+            raise problems[0]
+        columns, values, kept = look()
+    except ColumnError as error:
+        problems = [*problems, *find_problems(look)]
+        if len(problems) == 1:
+            raise ValueError(f"{path.name}: {problems[0]}") from error
+        raise ValueError(all_problems(path.name, problems, "drop={names}", ", ")) from error
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+    warn_about_rows_left_out(len(frame) - kept.size, len(frame), stacklevel=4)
     names, coded = columns.names, columns.coded
     if options.to_fit:
         if not has_labels:
@@ -92,20 +109,6 @@ def numbers_and_levels(
             frame[name].iloc[kept] if kind.levels == ("False", "True") else kind.decode(X[name].to_numpy())
         )
     return X, kept
-
-
-def _all_problems(path: Path, problems: Sequence[ColumnError]) -> ValueError:
-    """One error for all that is wrong with a table, and the arguments that mend whatever arguments can mend."""
-    if len(problems) == 1:
-        return ValueError(f"{path.name}: {problems[0]}")
-    drop = [name for problem in problems for name in problem.remedy.get("drop", ())]
-    others = {name: value for problem in problems for name, value in problem.remedy.items() if name != "drop"}
-    arguments = [f"drop={drop}"] * bool(drop) + [f'{name}="{value}"' for name, value in others.items()]
-    by_hand = sum(not problem.remedy for problem in problems)
-    which = "Everything that need not be corrected by hand is fixed" if by_hand else "All of this is fixed"
-    mend = f"\n{which} at once by {', '.join(arguments)}" if arguments else ""
-    listing = "".join(f"\n- {problem}" for problem in problems)
-    return ValueError(f"{path.name} cannot be used as it is:{listing}{mend}")
 
 
 def _check_named(frame: pd.DataFrame, options: ReadingOptions) -> None:
@@ -130,9 +133,16 @@ def _check_written(frame: pd.DataFrame, options: ReadingOptions) -> None:
         other = "," if options.decimal == "." else "."
         remedy = {"decimal": other} if f'pass decimal="{other}"' in why else {}
         raise ColumnError(f"Non-numeric columns: {listed(wrong)} ({why}).", wrong, remedy)
-    for name in text:
-        if (why := explain_odd_cells(frame[name], options.decimal)) is not None:
+    odd = {name: found for name in text if (found := explain_odd_cells(frame[name], options.decimal))}
+    for name, (why, mark) in odd.items():
+        if mark is None:
             raise ColumnError(f"In column {name!r} {why}.", [name], {})
+    if odd:
+        marks = sorted({str(mark) for _, mark in odd.values()})
+        sentences = " ".join(f"In column {name!r} {why}." for name, (why, _) in odd.items())
+        words = [*options.na_values, *marks]
+        message = f"{sentences} If {listed(marks)} means that a value is missing, pass na_values={words}."
+        raise ColumnError(message, odd, {"na_values": words})
 
 
 def _complete(columns: Columns, missing: Missing) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

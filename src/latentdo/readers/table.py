@@ -10,13 +10,10 @@ from typing import Any, Final, get_args, overload
 
 import pandas as pd
 
-from latentdo.data.refusals import (
-    check_labels,
-    check_names,
-)
+from latentdo.data.refusals import ColumnError, check_labels, check_names
 from latentdo.data.table import Missing
 from latentdo.data.weights import encode_weights
-from latentdo.messages import listed
+from latentdo.messages import listed, shown
 from latentdo.readers.arrow import ARROW, read_arrow
 from latentdo.readers.cells import read_h5ad
 from latentdo.readers.files import PACKED, check_file
@@ -46,6 +43,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
+    na_values: Sequence[str] = (),
 ) -> pd.DataFrame: ...
 @overload
 def read_table(
@@ -61,6 +59,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
+    na_values: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, pd.Series[Any]]: ...
 @overload
 def read_table(
@@ -76,6 +75,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
+    na_values: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, pd.Series[Any]]: ...
 @overload
 def read_table(
@@ -91,6 +91,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
+    na_values: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]: ...
 def read_table(
     path: str | Path,
@@ -105,6 +106,7 @@ def read_table(
     decimal: str = ".",
     encoding: str = "utf-8",
     header: bool = True,
+    na_values: Sequence[str] = (),
 ) -> pd.DataFrame | tuple[pd.DataFrame, pd.Series[Any]] | tuple[pd.DataFrame, pd.Series[Any], pd.Series[Any]]:
     r"""Read variables, and on request regime labels and groups of rows, from a file.
 
@@ -142,6 +144,8 @@ def read_table(
         Encoding of a text file.
     header : bool
         Whether the first row of a text file holds names; if not, the variables are ``X1 .. Xd``.
+    na_values : sequence of str
+        Words of a text file that mean that a value is missing, besides an empty cell, ``NA``, ``NaN`` and ``null``.
 
     Returns
     -------
@@ -180,7 +184,7 @@ def read_table(
     >>> read_table(path, drop=["drug"]).columns.to_list()
     ['Raf', 'Mek']
     """
-    options = ReadingOptions(columns, drop, missing, layer, separator, decimal, encoding, header)
+    options = ReadingOptions(columns, drop, missing, layer, separator, decimal, encoding, header, na_values)
     X, found = read_labelled(path, {"regimes": regime_column, "groups": group_column}, options)
     if not found:
         return X
@@ -200,6 +204,7 @@ class ReadingOptions:
     decimal: str = "."
     encoding: str = "utf-8"
     header: bool = True
+    na_values: Sequence[str] = ()
     kinds: Mapping[str, str] | None = None
     to_fit: bool = True
     """Whether a model is to be learnt from the rows: rows that are only asked about may be few, and all alike."""
@@ -208,9 +213,9 @@ class ReadingOptions:
         """Refuse what cannot be; returns the format of the file."""
         if self.missing not in get_args(Missing):
             raise ValueError(f'missing={self.missing!r} is unknown; use "error", "drop" or "model".')
-        for name, value in (("columns", self.columns), ("drop", self.drop)):
+        for name, value in (("columns", self.columns), ("drop", self.drop), ("na_values", self.na_values)):
             if isinstance(value, str):
-                raise TypeError(f"{name} must be a list of names; write {name}=[{value!r}].")
+                raise TypeError(f"{name} must be a list; write {name}=[{value!r}].")
         kind = kind_of(path)
         if self.layer is not None and kind != ".h5ad":
             raise ValueError(f"layer={self.layer!r} is for .h5ad files; {path.name} has no layers.")
@@ -247,6 +252,7 @@ def read_labelled(
             "columns, or leave out group_column: rows of a condition share their regime anyway."
         )
     names = list(asked.values())
+    problems: list[ColumnError] = []
     choose = partial(_chosen, path, columns=options.columns, drop=options.drop)
     if kind == ".h5ad":
         frame, columns = read_h5ad(path, names, options.layer, choose)
@@ -254,21 +260,13 @@ def read_labelled(
         if kind in ARROW:
             frame = read_arrow(path)
         else:
-            separator = options.separator or SEPARATORS[kind]
-            frame = read_csv(
-                path,
-                separator=separator,
-                decimal=options.decimal,
-                encoding=options.encoding,
-                header=partial(_header_names, separator=separator) if options.header else None,
-                missing=dict.fromkeys(names, _MISSING_LABEL) or None,
-            )
+            frame, problems = _read_text(path, options, options.separator or SEPARATORS[kind], names)
         frame.columns = pd.Index([str(name) for name in frame.columns])
         check_names(list(frame.columns), path.name)
         columns = [_take_labels(path, frame, name) for name in names]
         frame = frame[choose(list(frame.columns), names)]
     X, kept = numbers_and_levels(
-        path, frame, options, is_text=kind in SEPARATORS, has_labels="regimes" in asked
+        path, frame, options, problems, is_text=kind in SEPARATORS, has_labels="regimes" in asked
     )
     if (
         "sample_weight" in asked
@@ -297,14 +295,39 @@ def kind_of(path: Path) -> str:
     return kind
 
 
+def _read_text(
+    path: Path, options: ReadingOptions, separator: str, labels: Sequence[str]
+) -> tuple[pd.DataFrame, list[ColumnError]]:
+    """Read a text file; if it has another separator, with that one, so that the rest can be looked at too."""
+    read = partial(
+        read_csv,
+        path,
+        decimal=options.decimal,
+        encoding=options.encoding,
+        missing=dict.fromkeys(labels, _MISSING_LABEL) or None,
+        na_values=options.na_values,
+    )
+    header = partial(_header_names, separator=separator) if options.header else None
+    try:
+        return read(separator=separator, header=header), []
+    except ColumnError as error:
+        other = error.remedy["separator"]
+        try:
+            return read(separator=other, header=partial(_header_names, separator=other)), [error]
+        except ValueError:
+            raise ValueError(str(error)) from error
+
+
 def _header_names(path: Path, first: list[str], *, separator: str) -> list[str]:
     """Check the names in the first row; columns without a name are called as pandas does."""
     if len(first) == 1:
         other = next((mark for mark in ";\t,|" if mark != separator and mark in first[0]), None)
         if other is not None:
-            raise ValueError(
-                f"{path.name} has a single column {first[0]!r}; if fields are separated by {other!r}, pass "
-                f"separator={other!r}."
+            raise ColumnError(
+                f"{path.name} has a single column {shown(first[0])}; if fields are separated by {other!r}, pass "
+                f"separator={other!r}.",
+                (),
+                {"separator": other},
             )
     names = [name.strip() or f"Unnamed: {j}" for j, name in enumerate(first)]
     try:

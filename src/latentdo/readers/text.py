@@ -54,6 +54,7 @@ def read_csv(
     header: Header | None = plain_names,
     text: Collection[str | int] = (),
     missing: Mapping[str, Sequence[str]] | None = None,
+    na_values: Sequence[str] = (),
     n_rows: int | None = None,
 ) -> pd.DataFrame:
     """Read a text file of rows, compressed or not, or refuse it with file, row and column.
@@ -70,6 +71,8 @@ def read_csv(
         Columns, by name or place, whose cells stay the text they are.
     missing : mapping from str to sequence of str, optional
         What stands for a missing cell in a column, if not the usual words for a missing number.
+    na_values : sequence of str
+        Words that also stand for a missing cell, in all columns but those of text.
     n_rows : int, optional
         Look at no more rows than these.
 
@@ -82,7 +85,9 @@ def read_csv(
     """
     names, n_found = _scan(path, separator, encoding, header, n_rows)
     verbatim = [name for j, name in enumerate(names) if name in text or j in text]
-    markers: dict[Any, Any] = {name: list((missing or {}).get(name, _MISSING_NUMBER)) for name in names}
+    markers: dict[Any, Any] = {
+        name: [*(missing or {}).get(name, _MISSING_NUMBER), *na_values] for name in names
+    }
     markers |= {name: [] for name in verbatim}
     with _explained(path, encoding), open_text(path, _with_mark(encoding)) as stream:
         frame: pd.DataFrame = pd.read_csv(

@@ -127,6 +127,7 @@ def render_report(
         density_summary=DENSITY.resolve(result.density, result.solver).summary,
         abstention=[messages.unbroken(sentence) for sentence in abstention(result)],
         headline=[messages.unbroken(sentence) for sentence in content.headline(result, regimes)],
+        how_counted=content.how_counted(result, regimes),
         cautions=[messages.unbroken(caution) for caution in content.cautions(result)],
         regimes=regimes,
         edges=edges,

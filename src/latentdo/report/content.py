@@ -17,6 +17,7 @@ from latentdo.result import FitResult
 from latentdo.solvers.settings import SCEPTICISM
 
 _ROWS_A_VARIABLE = 10
+_SAME_SHARE = 0.01  # what a table in whole per cent can show
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -58,6 +59,9 @@ class Regime:
 
 
 _MOST_SEGMENTS = 200
+_HIDDEN = "hidden interventions"
+_CLOSE = 10.0  # nats; a few rows more or less change evidence by as much
+_SAME_EVIDENCE = 0.5  # nats
 
 
 def edges(result: FitResult) -> list[Edge]:
@@ -113,6 +117,21 @@ def regimes(result: FitResult) -> list[Regime]:
             )
         )
     return rows
+
+
+def how_counted(result: FitResult, rows: Sequence[Regime]) -> str:
+    """Why rows and shares of regimes disagree, if they do by a percentage point or more."""
+    units = [row.rows if row.groups is None else row.groups for row in rows]
+    total = max(sum(units), 1)
+    if result.where.weight is not None or all(
+        abs(unit / total - row.share) < _SAME_SHARE for unit, row in zip(units, rows, strict=True)
+    ):
+        return ""
+    what = "group" if result.groups is not None else "row"
+    return (
+        f"Each {what} is counted in its likeliest regime; in the shares, {what}s that could belong to several regimes "
+        "count in part for each of them."
+    )
 
 
 def segments(result: FitResult) -> list[dict[str, str]]:
@@ -221,6 +240,11 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
         sentences.append(
             "No group of rows behaves as if there had been an intervention: all rows follow the same mechanisms."
         )
+        if (lacking := _nearly_found(result)) is not None:
+            sentences.append(
+                f"This was close: with {lacking:.1f} nats more evidence, a hidden intervention would have been "
+                "reported. More rows would tell."
+            )
     elif targets:
         subject = "The intervention" if len(hidden) == 1 else "The interventions"
         sentences.append(f"{subject} changed {listed(targets)}.")
@@ -241,6 +265,17 @@ def headline(result: FitResult, rows: list[Regime]) -> list[str]:
                 "direction that these data cannot settle."
             )
     return sentences
+
+
+def _nearly_found(result: FitResult) -> float | None:
+    """By how much hidden interventions failed to win clearly, in nats, if that is little."""
+    evidence = {entry.get("model"): float(entry["evidence"]) for entry in result.comparison}
+    rivals = [value for model, value in evidence.items() if str(model).startswith("one regime")]
+    if _HIDDEN not in evidence or not rivals:
+        return None
+    asked = SCEPTICISM * math.log(result.where.total(len(result.responsibilities)))
+    lacking = rivals[0] + asked - evidence[_HIDDEN]
+    return lacking if 0.0 <= lacking < _CLOSE else None
 
 
 def cautions(result: FitResult) -> list[str]:
@@ -269,13 +304,19 @@ def choice(result: FitResult) -> list[str]:
             f"The {chosen[0]['model']} were chosen although others have a little more evidence: a more flexible "
             f"family has to win clearly, by {SCEPTICISM:g} times the logarithm of the number of rows."
         )
-    apart = {"hidden interventions", "one regime, flexible noise"} <= models
+    apart = {_HIDDEN, "one regime, flexible noise"} <= models
     if (
         families and apart and "one regime, Gaussian noise" not in models
     ):  # lines have Gaussian noise in regimes
         found.append(
             "The rows “hidden interventions” and “one regime, flexible noise” are a separate comparison, with equally "
             "flexible noise on both sides; do not compare their evidence with that of the other rows."
+        )
+    last = [entry for entry in result.comparison if entry.get("chosen")][-1:]
+    if last and not apart and abs(last[0]["evidence"] - result.evidence) > _SAME_EVIDENCE:
+        found.append(
+            f"The evidence of the final fit is {result.evidence:,.1f}: after this comparison, regimes were looked for "
+            "once more, or hidden digits and missing cells were filled in again."
         )
     return found
 

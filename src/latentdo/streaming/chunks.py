@@ -79,7 +79,7 @@ class Part:
         if n:
             remedy = None if self.regimes is not None else "pass regimes={name}"
             variables = table[[held[name] for name in self.names]]
-            values, _ = table_to_array(variables, self.names, "leave them out with columns=", remedy)
+            values, _ = table_to_array(variables, self.names, "leave {them} out with columns=", remedy)
         kept = np.arange(n)
         if self.missing == "drop":
             kept = np.flatnonzero(np.isfinite(values).all(axis=1))

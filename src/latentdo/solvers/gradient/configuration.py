@@ -34,11 +34,14 @@ _TEXT_OF_ITS_SCHEDULE: Final[Mapping[str, Any]] = {
     "fixed_embedding_scale": False,
     "reference": "embedding",
     "regime_steps": 0,
+    "regime_graph": "empty",
+    "regime_starts": 1,
     "free_target_steps": 0,
+    "fresh_targets": False,
+    "held_regime_steps": 0,
     "max_subproblems": 200,
     "lagrangian": AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
     "learning_rate": 10**-2.5,
-    "structure_rate": 1.0,
     "batch_size": None,
 }
 TEXT_OF_THE_PAPER: Final[Mapping[str, Any]] = MappingProxyType(
@@ -105,11 +108,22 @@ class GradientConfiguration:
         Linear mechanisms of the reference come from the hypernetwork of a draw of ``u_0``, as published, or are
         parameters of their own: the noise of ``u_0`` then enters no mechanism.
     regime_steps : int
-        Steps before the first sub-problem in which rows without labels form regimes and no edge exists yet. With
-        edges, a dense cyclic graph explains the rows before any regime does. Not done where all labels are known.
+        Steps before the first sub-problem in which rows without labels form regimes under a graph that stands still.
+        With edges that learn, a dense cyclic graph explains the rows before any regime does. Not done where all labels
+        are known.
+    regime_graph : {"empty", "ordered"}
+        That graph: none, or every edge of a random order of the variables, which explains any dependence inside a
+        regime, so that no regimes are spent on it. Each start has an order of its own.
+    regime_starts : int
+        Random starts of the regime steps; the one with the best bound goes on.
     free_target_steps : int
         The first of these, in which a target costs nothing: charged from the start, regimes lose their targets before
         they have found rows.
+    fresh_targets : bool
+        Once regimes have formed, targets start anew at ``target_logit``, without ``target_jitter``: without edges,
+        whatever lies downstream of a target is a target too, and few of these are given up when edges appear.
+    held_regime_steps : int
+        Steps after the regime steps in which rows stay in their regimes, while targets and edges form.
     first_steps, steps : int
         Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int
@@ -197,7 +211,11 @@ class GradientConfiguration:
     fixed_embedding_scale: bool = False
     reference: Literal["embedding", "free"] = "embedding"
     regime_steps: int = 0
+    regime_graph: Literal["empty", "ordered"] = "empty"
+    regime_starts: int = 1
     free_target_steps: int = 0
+    fresh_targets: bool = False
+    held_regime_steps: int = 0
     embedding_scale: float = 0.05
     first_steps: int = -1
     steps: int = -1
@@ -260,7 +278,7 @@ class GradientConfiguration:
         check_seconds(self.checkpoint_seconds)
         positive = (
             "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps",
-            "max_subproblems",
+            "max_subproblems", "regime_starts",
             "tolerance", "learning_rate", "graph_samples", "temperature", "final_temperature", "n_init",
             "refresh",
         )  # fmt: skip
@@ -303,7 +321,11 @@ class GradientConfiguration:
             flow_layers=2,
             flow_units=12,
             regime_steps=800,
+            regime_graph="ordered",
+            regime_starts=3,
             free_target_steps=450,
+            fresh_targets=True,
+            held_regime_steps=500,
             first_steps=500,
             steps=50,
             final_steps=0,
@@ -311,7 +333,7 @@ class GradientConfiguration:
             lagrangian=AugmentedLagrangian(0.0, 1e-4, 3.0, 0.5),
             tolerance=1e-8,
             learning_rate=6e-3,
-            structure_rate=3.0,
+            structure_rate=1.0,
             edge_jitter=0.5,
             batch_size=2000,
             weight_decay=1e-6,

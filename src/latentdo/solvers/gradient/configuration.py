@@ -38,7 +38,7 @@ _TEXT_OF_ITS_SCHEDULE: Final[Mapping[str, Any]] = {
     "regime_starts": 1,
     "free_target_steps": 0,
     "fresh_targets": False,
-    "held_regime_steps": 0,
+    "hold_regimes": False,
     "max_subproblems": 200,
     "lagrangian": AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
     "learning_rate": 10**-2.5,
@@ -122,8 +122,9 @@ class GradientConfiguration:
     fresh_targets : bool
         Once regimes have formed, targets start anew at ``target_logit``, without ``target_jitter``: without edges,
         whatever lies downstream of a target is a target too, and few of these are given up when edges appear.
-    held_regime_steps : int
-        Steps after the regime steps in which rows stay in their regimes, while targets and edges form.
+    hold_regimes : bool
+        After the regime steps, rows stay in their regimes: amortised posterior and embeddings learn no more. Targets and
+        edges that start anew would dissolve them.
     first_steps, steps : int
         Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int
@@ -215,7 +216,7 @@ class GradientConfiguration:
     regime_starts: int = 1
     free_target_steps: int = 0
     fresh_targets: bool = False
-    held_regime_steps: int = 0
+    hold_regimes: bool = False
     embedding_scale: float = 0.05
     first_steps: int = -1
     steps: int = -1
@@ -325,7 +326,7 @@ class GradientConfiguration:
             regime_starts=3,
             free_target_steps=450,
             fresh_targets=True,
-            held_regime_steps=500,
+            hold_regimes=True,
             first_steps=500,
             steps=50,
             final_steps=0,

@@ -218,8 +218,8 @@ class Trainer:
         return step < min(self.configuration.free_target_steps, self.regime_steps)
 
     def _regimes_are_held(self, step: int) -> bool:
-        """Whether rows stay where they are, because edges and targets have just begun to form."""
-        return 0 < self.regime_steps <= step < self.regime_steps + self.configuration.held_regime_steps
+        """Whether rows stay where the regime steps have put them."""
+        return self.configuration.hold_regimes and 0 < self.regime_steps <= step
 
     @torch.no_grad()
     def _renew_targets(self) -> None:

@@ -164,6 +164,23 @@ def test_a_stopped_choice_of_starts_ends_the_fit():
     assert result.status == "interrupted"
 
 
+def test_a_killed_fit_resumes_from_the_start_that_was_chosen(tmp_path):
+    c = replace(QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
+    whole = solve(small(), replace(c, checkpoint=None))
+
+    def die(entry) -> None:
+        if entry["step"] > QUICK.regime_steps:
+            raise MemoryError("killed")
+
+    with pytest.raises(MemoryError):
+        solve(small(), c, die)
+    steps: list[int] = []
+    resumed = solve(small(), c, lambda entry: steps.append(entry["step"]))
+    assert min(steps) > QUICK.regime_steps
+    assert resumed.evidence == whole.evidence
+    np.testing.assert_array_equal(resumed.responsibilities, whole.responsibilities)
+
+
 def test_a_fixed_embedding_scale_stays():
     def last(c: GradientConfiguration) -> torch.Tensor:
         return states(c, small())[-1].model["embeddings.log_scale"]

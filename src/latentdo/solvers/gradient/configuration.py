@@ -123,8 +123,8 @@ class GradientConfiguration:
         Once regimes have formed, targets start anew at ``target_logit``, without ``target_jitter``: without edges,
         whatever lies downstream of a target is a target too, and few of these are given up when edges appear.
     hold_regimes : bool
-        After the regime steps, rows stay in their regimes: amortised posterior and embeddings learn no more. Targets and
-        edges that start anew would dissolve them.
+        After the regime steps, rows stay in their regimes: amortised posterior and embeddings learn no more. Targets
+        and edges that start anew would dissolve them.
     first_steps, steps : int
         Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int

@@ -127,8 +127,7 @@ class LatentInterventionDAG(Questions, DensityMixin, BaseEstimator):  # type: ig
         the fit; 0 for the plain posterior. Not used for networks, nor for more than 20 000 rows.
     n_init : int
         Largest number of different starts. Structural search, with lines and with networks, stops earlier if two agree;
-        "gradient" uses a quarter of this number for networks. "paper" always lets regimes form three times; with
-        labels it has one start.
+        "gradient" uses a quarter of this number for networks, and "paper" has one start.
     random_state : int, RandomState or None
         Source of randomness. An int makes the fit reproducible.
     device : str

@@ -77,14 +77,7 @@ def test_known_labels_need_no_regime_steps():
 
 
 def test_targets_cost_nothing_at_first():
-    dear = replace(
-        QUICK,
-        target_log_odds=-50.0,
-        target_jitter=0.0,
-        structure_rate=3.0,
-        regime_steps=20,
-        fresh_targets=False,
-    )
+    dear = replace(QUICK, target_log_odds=-50.0, target_jitter=0.0, regime_steps=20)
     charged = states(replace(dear, free_target_steps=0), small())
     free = states(replace(dear, free_target_steps=20), small())
 
@@ -98,7 +91,8 @@ def test_targets_cost_nothing_at_first():
 
 def test_regimes_form_under_all_edges_of_a_random_order():
     def first_edges(seed: int, **changes) -> np.ndarray:
-        return trainer(replace(QUICK, **changes), small(), seed)[0].first_edges.numpy()
+        c = replace(QUICK, **{"regime_graph": "ordered", **changes})
+        return trainer(c, small(), seed)[0].first_edges.numpy()
 
     told = Constraints.build(["X0", "X1", "X2"], forbidden=[("X0", "X1")], required=[("X1", "X2")])
     drawn = [first_edges(seed) for seed in range(20)]
@@ -112,16 +106,21 @@ def test_regimes_form_under_all_edges_of_a_random_order():
     assert first_edges(0, regime_graph="empty").sum() == 0
 
 
-def test_targets_start_anew_when_edges_appear():
-    seen = states(QUICK, small())
+def test_targets_and_mechanisms_start_anew_when_edges_appear():
+    built = trainer(QUICK, small())[1].density.own_reference.detach().clone()
+    seen = {s.step: s.model for s in states(replace(QUICK, fresh_start=True), small())}
     before, formed, after = (
-        next(s.model["targets.logits"] for s in seen if s.step == step) for step in (10, 20, 30)
+        (seen[step]["targets.logits"][1:], seen[step]["density.own_reference"]) for step in (10, 20, 30)
     )
-    assert (before[1:] != 0.0).any()
-    assert (formed == QUICK.target_logit).all()
-    assert (after[1:] != QUICK.target_logit).any()
-    labelled = trainer(QUICK, small(labels=True))[0].initial_state()
+    assert (formed[0] == QUICK.target_logit).all()
+    assert torch.equal(formed[1], built)
+    for then in (before, after):
+        assert (then[0] != QUICK.target_logit).any()
+        assert not torch.equal(then[1], built)
+    labelled = trainer(replace(QUICK, fresh_start=True), small(labels=True))[0].initial_state()
     assert (labelled.model["targets.logits"] == QUICK.target_logit).all()
+    kept = {s.step: s.model for s in states(QUICK, small())}
+    assert (kept[20]["targets.logits"][1:] != QUICK.target_logit).any()
 
 
 def test_rows_stay_in_the_regimes_that_have_formed():
@@ -131,10 +130,11 @@ def test_rows_stay_in_the_regimes_that_have_formed():
 
     held = {"embeddings.mean", "assignments.first.weight", "assignments.trunk.output.weight"}
     assert moved(QUICK, small(), 10, 20) >= held
-    assert not moved(QUICK, small(), 20, 35) & held
-    assert moved(QUICK, small(), 20, 35) >= {"graph.logits", "targets.logits"}
-    assert moved(replace(QUICK, hold_regimes=False), small(), 20, 35) >= held
-    assert "embeddings.mean" in moved(QUICK, small(labels=True), 5, 10)
+    c = replace(QUICK, hold_regimes=True)
+    assert not moved(c, small(), 20, 35) & held
+    assert moved(c, small(), 20, 35) >= {"graph.logits", "targets.logits"}
+    assert moved(QUICK, small(), 20, 35) >= held
+    assert "embeddings.mean" in moved(c, small(labels=True), 5, 10)
 
 
 def test_the_start_with_the_best_bound_goes_on(monkeypatch):
@@ -160,16 +160,16 @@ def test_a_stopped_choice_of_starts_ends_the_fit():
         if entry["step"] == 10:
             raise KeyboardInterrupt
 
-    result = solve(small(), QUICK, progress=stop)
+    result = solve(small(), replace(QUICK, regime_starts=2), progress=stop)
     assert result.status == "interrupted"
 
 
 def test_a_killed_fit_resumes_from_the_start_that_was_chosen(tmp_path):
-    c = replace(QUICK, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
+    c = replace(QUICK, regime_starts=2, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
     whole = solve(small(), replace(c, checkpoint=None))
 
     def die(entry) -> None:
-        if entry["step"] > QUICK.regime_steps:
+        if entry["step"] >= QUICK.regime_steps + QUICK.first_steps:
             raise MemoryError("killed")
 
     with pytest.raises(MemoryError):

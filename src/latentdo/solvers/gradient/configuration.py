@@ -34,14 +34,11 @@ _TEXT_OF_ITS_SCHEDULE: Final[Mapping[str, Any]] = {
     "fixed_embedding_scale": False,
     "reference": "embedding",
     "regime_steps": 0,
-    "regime_graph": "empty",
-    "regime_starts": 1,
     "free_target_steps": 0,
-    "fresh_targets": False,
-    "hold_regimes": False,
     "max_subproblems": 200,
     "lagrangian": AugmentedLagrangian(0.0, 1e-8, 2.0, 0.9),
     "learning_rate": 10**-2.5,
+    "structure_rate": 1.0,
     "batch_size": None,
 }
 TEXT_OF_THE_PAPER: Final[Mapping[str, Any]] = MappingProxyType(
@@ -119,9 +116,10 @@ class GradientConfiguration:
     free_target_steps : int
         The first of these, in which a target costs nothing: charged from the start, regimes lose their targets before
         they have found rows.
-    fresh_targets : bool
-        Once regimes have formed, targets start anew at ``target_logit``, without ``target_jitter``: without edges,
-        whatever lies downstream of a target is a target too, and few of these are given up when edges appear.
+    fresh_start : bool
+        Once regimes have formed, mechanisms start anew, and so do targets, at ``target_logit`` without
+        ``target_jitter``: both have adapted to another graph, and what is downstream of a target counts as a target
+        there.
     hold_regimes : bool
         After the regime steps, rows stay in their regimes: amortised posterior and embeddings learn no more. Targets
         and edges that start anew would dissolve them.
@@ -215,7 +213,7 @@ class GradientConfiguration:
     regime_graph: Literal["empty", "ordered"] = "empty"
     regime_starts: int = 1
     free_target_steps: int = 0
-    fresh_targets: bool = False
+    fresh_start: bool = False
     hold_regimes: bool = False
     embedding_scale: float = 0.05
     first_steps: int = -1
@@ -322,11 +320,7 @@ class GradientConfiguration:
             flow_layers=2,
             flow_units=12,
             regime_steps=800,
-            regime_graph="ordered",
-            regime_starts=3,
             free_target_steps=450,
-            fresh_targets=True,
-            hold_regimes=True,
             first_steps=500,
             steps=50,
             final_steps=0,
@@ -334,7 +328,7 @@ class GradientConfiguration:
             lagrangian=AugmentedLagrangian(0.0, 1e-4, 3.0, 0.5),
             tolerance=1e-8,
             learning_rate=6e-3,
-            structure_rate=1.0,
+            structure_rate=3.0,
             edge_jitter=0.5,
             batch_size=2000,
             weight_decay=1e-6,

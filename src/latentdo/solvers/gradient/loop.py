@@ -92,6 +92,7 @@ class Trainer:
         unknown = len(problem.labels) - len(known)
         self.regime_steps = configuration.regime_steps if unknown and n_regimes > 1 else 0
         self.first_edges = self._first_edges()
+        self.built = copy.deepcopy(model.density.state_dict()) if configuration.fresh_start else {}
         self.held = [model.embeddings.mean]  # what says which rows form a regime
         if model.assignments is not None:
             self.held += model.assignments.parameters()
@@ -125,8 +126,8 @@ class Trainer:
 
     def initial_state(self, adjacency: Tensor | None = None) -> TrainState:
         """The state before the first step; with a DAG to be kept, straight in the phase "fixed"."""
-        if self.configuration.fresh_targets and not self.regime_steps:
-            self._renew_targets()
+        if self.configuration.fresh_start and not self.regime_steps:
+            self._start_anew()
         return TrainState(
             model=copy.deepcopy(self.model.state_dict()),
             optimizer=copy.deepcopy(self.optimizer.state_dict()),
@@ -222,11 +223,13 @@ class Trainer:
         return self.configuration.hold_regimes and 0 < self.regime_steps <= step
 
     @torch.no_grad()
-    def _renew_targets(self) -> None:
-        """Targets as without a hint, and nothing that the optimiser remembers of them."""
-        logits = self.model.targets.logits
+    def _start_anew(self) -> None:
+        """Targets without a hint, mechanisms as they were built, and nothing that the optimiser remembers of them."""
+        logits, density = self.model.targets.logits, self.model.density
         logits.fill_(self.configuration.target_logit)
-        self.optimizer.state.pop(logits, None)
+        density.load_state_dict(self.built)
+        for parameter in (logits, *density.parameters()):
+            self.optimizer.state.pop(parameter, None)
 
     def _labels(self, state: TrainState) -> Tensor:
         """Known labels, with guesses for the others while the run warms up."""
@@ -319,13 +322,13 @@ class Trainer:
     def _move_on(self, state: TrainState, length: int) -> TrainState:
         """Start the next sub-problem or phase if this one is over."""
         c = self.configuration
-        if c.fresh_targets and 0 < state.step == self.regime_steps:
-            self._renew_targets()
+        if c.fresh_start and 0 < state.step == self.regime_steps:
+            self._start_anew()
             return replace(
                 state,
                 model=copy.deepcopy(self.model.state_dict()),
                 optimizer=copy.deepcopy(self.optimizer.state_dict()),
-                best=float("-inf"),  # of a loss with other targets
+                best=float("-inf"),  # of other targets and mechanisms
                 stale=0,
             )
         impatient = 0 < c.patience <= state.stale * c.refresh and state.phase_step > length // 2

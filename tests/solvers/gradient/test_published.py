@@ -10,6 +10,7 @@ import torch
 from latentdo import LatentInterventionDAG, metrics, simulate
 from latentdo.data import Dataset
 from latentdo.graphs import is_dag
+from latentdo.graphs.constraints import Constraints
 from latentdo.model.variational.densities import LinearDensity
 from latentdo.model.variational.graph import GraphSample
 from latentdo.model.variational.mixture import LatentMixture
@@ -45,10 +46,10 @@ def small(labels: bool = False) -> Dataset:
     return Dataset.from_table(s.X, **({"regimes": s.regimes} if labels else {}))
 
 
-def trainer(c: GradientConfiguration, dataset: Dataset) -> tuple[Trainer, LatentMixture]:
+def trainer(c: GradientConfiguration, dataset: Dataset, seed: int = 0) -> tuple[Trainer, LatentMixture]:
     supervision = Supervision.from_dataset(dataset, c.max_regimes)
     rows = training_rows(dataset.z.copy(), supervision, c, np.random.default_rng(0))
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     mixture = build(3, supervision, c)
     return Trainer(mixture, rows, c), mixture
 
@@ -86,6 +87,98 @@ def test_targets_cost_nothing_at_first():
     assert mean_at(charged, 20) < -0.2
     assert abs(mean_at(free, 20)) < 0.1
     assert free[-1].model["targets.logits"][1:].mean() < mean_at(free, 20)
+
+
+def test_regimes_form_under_all_edges_of_a_random_order():
+    def first_edges(seed: int, **changes) -> np.ndarray:
+        c = replace(QUICK, **{"regime_graph": "ordered", **changes})
+        return trainer(c, small(), seed)[0].first_edges.numpy()
+
+    told = Constraints.build(["X0", "X1", "X2"], forbidden=[("X0", "X1")], required=[("X1", "X2")])
+    drawn = [first_edges(seed) for seed in range(20)]
+    assert all(edges.sum() == 3 and is_dag(edges) for edges in drawn)
+    assert len({edges.tobytes() for edges in drawn}) > 3
+    for seed in range(20):
+        edges = first_edges(seed, constraints=told)
+        assert is_dag(edges)
+        assert edges[1, 2]
+        assert not edges[0, 1]
+    assert first_edges(0, regime_graph="empty").sum() == 0
+
+
+def test_targets_and_mechanisms_start_anew_when_edges_appear():
+    built = trainer(QUICK, small())[1].density.own_reference.detach().clone()
+    seen = {s.step: s.model for s in states(replace(QUICK, fresh_start=True), small())}
+    before, formed, after = (
+        (seen[step]["targets.logits"][1:], seen[step]["density.own_reference"]) for step in (10, 20, 30)
+    )
+    assert (formed[0] == QUICK.target_logit).all()
+    assert torch.equal(formed[1], built)
+    for then in (before, after):
+        assert (then[0] != QUICK.target_logit).any()
+        assert not torch.equal(then[1], built)
+    labelled = trainer(replace(QUICK, fresh_start=True), small(labels=True))[0].initial_state()
+    assert (labelled.model["targets.logits"] == QUICK.target_logit).all()
+    kept = {s.step: s.model for s in states(QUICK, small())}
+    assert (kept[20]["targets.logits"][1:] != QUICK.target_logit).any()
+
+
+def test_rows_stay_in_the_regimes_that_have_formed():
+    def moved(c: GradientConfiguration, dataset: Dataset, first: int, last: int) -> set[str]:
+        seen = {s.step: s.model for s in states(c, dataset)}
+        return {name for name, value in seen[first].items() if not torch.equal(value, seen[last][name])}
+
+    held = {"embeddings.mean", "assignments.first.weight", "assignments.trunk.output.weight"}
+    assert moved(QUICK, small(), 10, 20) >= held
+    c = replace(QUICK, hold_regimes=True)
+    assert not moved(c, small(), 20, 35) & held
+    assert moved(c, small(), 20, 35) >= {"graph.logits", "targets.logits"}
+    assert moved(QUICK, small(), 20, 35) >= held
+    assert "embeddings.mean" in moved(c, small(labels=True), 5, 10)
+
+
+def test_the_start_with_the_best_bound_goes_on(monkeypatch):
+    bounds: list[float] = []
+    run = Trainer.run
+
+    def spy(self, state, *arguments, until=float("inf"), **more):
+        end, interrupted = run(self, state, *arguments, until=until, **more)
+        if until == QUICK.regime_steps:
+            bounds.append(end.evidence)
+            assert end.step == QUICK.regime_steps
+        return end, interrupted
+
+    monkeypatch.setattr(Trainer, "run", spy)
+    result = solve(small(), replace(QUICK, regime_starts=4))
+    assert len(set(bounds)) == 4
+    formed = next(entry for entry in result.history if entry["step"] == QUICK.regime_steps)
+    assert formed["evidence"] == max(bounds)
+
+
+def test_a_stopped_choice_of_starts_ends_the_fit():
+    def stop(entry) -> None:
+        if entry["step"] == 10:
+            raise KeyboardInterrupt
+
+    result = solve(small(), replace(QUICK, regime_starts=2), progress=stop)
+    assert result.status == "interrupted"
+
+
+def test_a_killed_fit_resumes_from_the_start_that_was_chosen(tmp_path):
+    c = replace(QUICK, regime_starts=2, checkpoint=tmp_path / "run", checkpoint_seconds=0.0)
+    whole = solve(small(), replace(c, checkpoint=None))
+
+    def die(entry) -> None:
+        if entry["step"] >= QUICK.regime_steps + QUICK.first_steps:
+            raise MemoryError("killed")
+
+    with pytest.raises(MemoryError):
+        solve(small(), c, die)
+    steps: list[int] = []
+    resumed = solve(small(), c, lambda entry: steps.append(entry["step"]))
+    assert min(steps) > QUICK.regime_steps
+    assert resumed.evidence == whole.evidence
+    np.testing.assert_array_equal(resumed.responsibilities, whole.responsibilities)
 
 
 def test_a_fixed_embedding_scale_stays():

@@ -105,11 +105,24 @@ class GradientConfiguration:
         Linear mechanisms of the reference come from the hypernetwork of a draw of ``u_0``, as published, or are
         parameters of their own: the noise of ``u_0`` then enters no mechanism.
     regime_steps : int
-        Steps before the first sub-problem in which rows without labels form regimes and no edge exists yet. With
-        edges, a dense cyclic graph explains the rows before any regime does. Not done where all labels are known.
+        Steps before the first sub-problem in which rows without labels form regimes under a graph that stands still.
+        With edges that learn, a dense cyclic graph explains the rows before any regime does. Not done where all labels
+        are known.
+    regime_graph : {"empty", "ordered"}
+        That graph: none, or every edge of a random order of the variables, which explains any dependence inside a
+        regime, so that no regimes are spent on it. Each start has an order of its own.
+    regime_starts : int
+        Random starts of the regime steps; the one with the best bound goes on.
     free_target_steps : int
         The first of these, in which a target costs nothing: charged from the start, regimes lose their targets before
         they have found rows.
+    fresh_start : bool
+        Once regimes have formed, mechanisms start anew, and so do targets, at ``target_logit`` without
+        ``target_jitter``: both have adapted to another graph, and what is downstream of a target counts as a target
+        there.
+    hold_regimes : bool
+        After the regime steps, rows stay in their regimes: amortised posterior and embeddings learn no more. Targets
+        and edges that start anew would dissolve them.
     first_steps, steps : int
         Optimisation steps of the first sub-problem, and of the later ones; -1 chooses by the family.
     final_steps : int
@@ -197,7 +210,11 @@ class GradientConfiguration:
     fixed_embedding_scale: bool = False
     reference: Literal["embedding", "free"] = "embedding"
     regime_steps: int = 0
+    regime_graph: Literal["empty", "ordered"] = "empty"
+    regime_starts: int = 1
     free_target_steps: int = 0
+    fresh_start: bool = False
+    hold_regimes: bool = False
     embedding_scale: float = 0.05
     first_steps: int = -1
     steps: int = -1
@@ -260,7 +277,7 @@ class GradientConfiguration:
         check_seconds(self.checkpoint_seconds)
         positive = (
             "max_regimes", "concentration", "embedding_size", "width", "first_steps", "steps",
-            "max_subproblems",
+            "max_subproblems", "regime_starts",
             "tolerance", "learning_rate", "graph_samples", "temperature", "final_temperature", "n_init",
             "refresh",
         )  # fmt: skip

@@ -91,6 +91,11 @@ class Trainer:
         known = problem.labels[problem.labels != UNKNOWN]
         unknown = len(problem.labels) - len(known)
         self.regime_steps = configuration.regime_steps if unknown and n_regimes > 1 else 0
+        self.first_edges = self._first_edges()
+        self.built = copy.deepcopy(model.density.state_dict()) if configuration.fresh_start else {}
+        self.held = [model.embeddings.mean]  # what says which rows form a regime
+        if model.assignments is not None:
+            self.held += model.assignments.parameters()
         self.regime_counts = torch.bincount(known, minlength=n_regimes) + unknown / n_regimes
         self.started = time.perf_counter()
         self.ranks = Ranks.current()
@@ -111,8 +116,18 @@ class Trainer:
         ]
         return torch.optim.Adam(groups, lr=c.learning_rate, fused=c.device == "cpu")
 
+    def _first_edges(self) -> Tensor:
+        """The graph under which regimes form: the required edges, or as many as a random DAG can have."""
+        graph = self.model.graph
+        if not self.regime_steps or self.configuration.regime_graph == "empty":
+            return graph.required
+        likely = graph.allowed.cpu() * (1.0 + torch.rand(graph.allowed.shape)) / 2.0
+        return nearest_dag(likely, graph.required).to(graph.logits.device)
+
     def initial_state(self, adjacency: Tensor | None = None) -> TrainState:
         """The state before the first step; with a DAG to be kept, straight in the phase "fixed"."""
+        if self.configuration.fresh_start and not self.regime_steps:
+            self._start_anew()
         return TrainState(
             model=copy.deepcopy(self.model.state_dict()),
             optimizer=copy.deepcopy(self.optimizer.state_dict()),
@@ -133,8 +148,9 @@ class Trainer:
         state: TrainState,
         progress: Progress | None = None,
         after: Callable[[TrainState], None] | None = None,
+        until: float = math.inf,
     ) -> tuple[TrainState, bool]:
-        """Advance until done; returns the last good state, and whether the user interrupted.
+        """Advance until done or to a step; returns the last good state, and whether the user interrupted.
 
         Raises
         ------
@@ -144,7 +160,7 @@ class Trainer:
         self.restore(state)
         back_offs = 0
         try:
-            while state.phase != "done":
+            while state.phase != "done" and state.step < until:
                 new = self._advance(state)
                 if self._is_broken(new, state):
                     back_offs += 1
@@ -201,6 +217,19 @@ class Trainer:
     def _targets_are_free(self, step: int) -> bool:
         """Whether targets cost nothing yet; they then learn as slowly as networks do."""
         return step < min(self.configuration.free_target_steps, self.regime_steps)
+
+    def _regimes_are_held(self, step: int) -> bool:
+        """Whether rows stay where the regime steps have put them."""
+        return self.configuration.hold_regimes and 0 < self.regime_steps <= step
+
+    @torch.no_grad()
+    def _start_anew(self) -> None:
+        """Targets without a hint, mechanisms as they were built, and nothing that the optimiser remembers of them."""
+        logits, density = self.model.targets.logits, self.model.density
+        logits.fill_(self.configuration.target_logit)
+        density.load_state_dict(self.built)
+        for parameter in (logits, *density.parameters()):
+            self.optimizer.state.pop(parameter, None)
 
     def _labels(self, state: TrainState) -> Tensor:
         """Known labels, with guesses for the others while the run warms up."""
@@ -293,6 +322,15 @@ class Trainer:
     def _move_on(self, state: TrainState, length: int) -> TrainState:
         """Start the next sub-problem or phase if this one is over."""
         c = self.configuration
+        if c.fresh_start and 0 < state.step == self.regime_steps:
+            self._start_anew()
+            return replace(
+                state,
+                model=copy.deepcopy(self.model.state_dict()),
+                optimizer=copy.deepcopy(self.optimizer.state_dict()),
+                best=float("-inf"),  # of other targets and mechanisms
+                stale=0,
+            )
         impatient = 0 < c.patience <= state.stale * c.refresh and state.phase_step > length // 2
         if state.phase_step < length and not impatient:
             return state
@@ -326,8 +364,10 @@ class Trainer:
         n = len(self.problem.x)
         edgeless = graph is None and step < self.regime_steps
         if edgeless:
-            graph = GraphSample(self.model.graph.required[None].to(self.problem.x.dtype))
+            graph = GraphSample(self.first_edges[None].to(self.problem.x.dtype))
         self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.held:
+            parameter.requires_grad_(not self._regimes_are_held(step))
         weight = 1.0
         if moments is not None:
             evidence = self.model.moment_evidence(moments, self.problem.priors, graph)

@@ -179,22 +179,14 @@ def _run(job: Job, rows: TrainingRows, proposal: Proposal | None, *, keep: str =
     train, held = split(dataset.n_rows, c.train_fraction, c.random_state)
     known = supervision.take(train)
     z = dataset.z[train]
+    path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{job.number}{keep}")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(job.seed)
-        mixture = build(dataset.n_variables, supervision, c, recipes_of(dataset)).to(c.device, dtype_of(c))
-        if c.compile:
-            compile_networks(mixture)
-        if proposal is not None:
-            start_from(mixture, proposal, c.proposal_strength)
-        trainer = Trainer(mixture, rows, c)
-        first = trainer.initial_state()
-        if keep and proposal is not None:
-            kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
-            first = trainer.initial_state(kept)
-        path = None if c.checkpoint is None else Path(f"{c.checkpoint}.{job.number}{keep}")
-        state, interrupted = _train(
-            trainer, first, path, _fingerprint(dataset, c, job.seed, start), job.progress
-        )
+        trainer, first, interrupted = _first_state(job, c, rows, proposal, path, keep=bool(keep))
+        mixture, state = trainer.model, first
+        if not interrupted:
+            state, interrupted = _train(
+                trainer, first, path, _fingerprint(dataset, c, job.seed, start), job.progress
+            )
         reached = bool(keep) or _is_acyclic(mixture) or state.violation <= c.tolerance
         if state.adjacency is None:
             state = replace(
@@ -217,6 +209,52 @@ def _run(job: Job, rows: TrainingRows, proposal: Proposal | None, *, keep: str =
     known_rows = np.where(labels < end.n_regimes, labels, UNKNOWN)
     held_out = end.model.assign(dataset.z[held], known_rows).log_likelihood
     return Restart(end, finished.target_probabilities, state, held_out, reached, interrupted)
+
+
+def _first_state(
+    job: Job,
+    configuration: GradientConfiguration,
+    rows: TrainingRows,
+    proposal: Proposal | None,
+    path: Path | None,
+    *,
+    keep: bool,
+) -> tuple[Trainer, TrainState, bool]:
+    """Where training starts, and whether the user stopped it before.
+
+    If rows have to form regimes first, they do so from several starts, and the best bound goes on. Not where a
+    checkpoint does: it is of the start that was chosen.
+    """
+    c = configuration
+
+    def trainer_of(seed: int) -> Trainer:
+        torch.manual_seed(seed)
+        supervision = job.supervision
+        mixture = build(job.dataset.n_variables, supervision, c, recipes_of(job.dataset))
+        mixture = mixture.to(c.device, dtype_of(c))
+        if c.compile:
+            compile_networks(mixture)
+        if proposal is not None:
+            start_from(mixture, proposal, c.proposal_strength)
+        return Trainer(mixture, rows, c)
+
+    trainer = trainer_of(job.seed)
+    if keep and proposal is not None:
+        kept = torch.as_tensor(proposal.adjacency, dtype=dtype_of(c), device=c.device)
+        return trainer, trainer.initial_state(kept), False
+    state, interrupted = trainer.initial_state(), False
+    if not trainer.regime_steps or c.regime_starts == 1 or (path is not None and path.exists()):
+        return trainer, state, False
+    tried = []
+    for seed in (job.seed, *np.random.SeedSequence(job.seed).generate_state(c.regime_starts - 1)):
+        trainer = trainer_of(int(seed))
+        state, interrupted = trainer.run(trainer.initial_state(), job.progress, until=trainer.regime_steps)
+        tried.append((trainer, state))
+        if interrupted:
+            break
+    trainer, state = max(tried, key=lambda start: start[1].evidence)
+    trainer.restore(state)
+    return trainer, state, interrupted
 
 
 @torch.no_grad()

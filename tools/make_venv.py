@@ -72,8 +72,9 @@ def main(extras: list[str]) -> int:
             "pip could not install the dependencies (see above). Without a network, or behind a proxy, set up pip "
             "first (pip config); then run the same make command again: it continues from here."
         )
-    # What first fits compile is kept beside the package. Without it, each of several test processes would compile it.
-    if subprocess.run([program, "warm-up"], cwd=ROOT, check=False).returncode != 0:
+    # What first fits compile is kept beside the package. Several test processes would otherwise each compile it; who
+    # wants to see the demo should not have to wait for more than that needs.
+    if extras and subprocess.run([program, "warm-up"], cwd=ROOT, check=False).returncode != 0:
         print("latentdo: nothing was compiled beforehand; the first fit will take a minute or two longer")
     stamp.write_text(wanted)
     return 0

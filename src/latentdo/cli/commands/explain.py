@@ -51,6 +51,7 @@ def explain(
         Print JSON on standard output.
     """
     from latentdo.estimator import LatentInterventionDAG
+    from latentdo.report.messages import chance
 
     check_results(results)
     estimator = LatentInterventionDAG.load(results / "model.safetensors")
@@ -73,7 +74,7 @@ def explain(
     for name, part in table.groupby("row", sort=False):
         first = part.iloc[0]
         say(
-            f"Row {name}: regime {first['regime']} ({first['probability']:.0%}), against regime {first['against']}"
+            f"Row {name}: regime {first['regime']} ({chance(first['probability'])}), against regime {first['against']}"
         )
         print_table(
             [

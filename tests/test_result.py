@@ -226,8 +226,8 @@ def test_a_pair_without_informative_interventions_stays_ambiguous():
     for est in (LatentInterventionDAG(max_regimes=1).fit(pair), LatentInterventionDAG(n_init=1).fit(pair)):
         forward = est.edge_probabilities_.loc["cause", "effect"]
         backward = est.edge_probabilities_.loc["effect", "cause"]
-        assert forward == pytest.approx(0.5, abs=0.01)
-        assert backward == pytest.approx(0.5, abs=0.01)
+        assert forward == pytest.approx(backward, abs=0.01)
+        assert forward + backward > 0.95  # a hidden cause of both is not excluded
         assert list(est.ambiguous_edges_["source"]) == ["cause"]
         assert est.ambiguous_edges_["undirected"].all()
 

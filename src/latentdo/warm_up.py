@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from latentdo.estimator import LatentInterventionDAG
 from latentdo.model.mechanisms.histograms import histogram
+from latentdo.notices import collecting
 from latentdo.scm import simulate
 
 __all__ = ["Warmth", "warm_up"]
@@ -37,8 +37,7 @@ def warm_up() -> Warmth:
     """
     began = time.perf_counter()
     for table, settings in _FITS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nobody reads these fits
+        with collecting():  # nobody reads what these fits warn of
             data = simulate(n_regimes=3, random_state=0, **table)
             LatentInterventionDAG(max_regimes=4, **settings).fit(data.X)
     folder = histogram.stats.cache_path
